@@ -57,6 +57,7 @@ GROUPS = (
     _group(4, "waiting", "every_rank_of_a_real_job_says_what_it_waits_in"),
     _group(6, "planted", "a_planted_fault_strikes_where_the_truth_says"),
     _group(4, "handoff", "a_real_run_that_fails_is_handed_on_until_it_succeeds"),
+    _group(6, "parity_layers", "a_fault_of_a_public_report_is_named", "a_healthy_twin_agrees_with_one_process"),
     _group(12, "parity", "a_fault_of_a_public_report_is_named_with_its_factor",
            "a_healthy_twin_agrees_with_one_process",
            "where_the_first_value_that_is_not_finite_begins",

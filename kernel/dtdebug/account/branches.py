@@ -211,7 +211,7 @@ class _Reader:
         else:
             passes = None
             parts = test.values if isinstance(test, ast.BoolOp) else []
-            moved = _moved(node, scope, inner=bool(outer))
+            moved = _loop_changes(node, scope, inner=bool(outer))
             conditions = tuple(self._condition(each, scope, changed, moved) for each in (test, *parts))
             links = list(self._returns(test, scope, changed))
         known = passes is not None or any(each.result is not None for each in conditions)
@@ -517,7 +517,7 @@ def _counts(loop: ast.AST) -> bool:
     return isinstance(each, ast.Call) and name in ("range", "trange", "enumerate") and len(each.args) < 3
 
 
-def _moved(node: ast.stmt, scope: Scope, *, inner: bool) -> _Changed:
+def _loop_changes(node: ast.stmt, scope: Scope, *, inner: bool) -> _Changed:
     """Return what passes of the loops around a test may change; `inner`: its function is called in a loop."""
     program = scope.program
     loops = [up for up in program.code.ancestors(node) if isinstance(up, _LOOPS)] if program is not None else []

@@ -152,7 +152,7 @@ def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
         if isinstance(row.node, ast.AugAssign):
             yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
             continue
-        yield from _grown(name, row, scope) or [_making(name, row, scope), *_changed(name, row, scope)]
+        yield from _grown(name, row, scope) or [_making(name, row, scope), *_insertions(name, row, scope)]
         return
 
 
@@ -209,7 +209,7 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
     return Making(how_of(value), node, scope, value, (value,))
 
 
-def _changed(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
+def _insertions(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
     """Yield what was put into a container between its making and the line of a scope."""
     program, home = scope.program, scope.node
     if program is None:
@@ -274,7 +274,7 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         found = scopes.bind(started[0], scope).get(name)
         came = (found, started[1]) if found is not None else None
     if came is not None:
-        yield _given(*came)
+        yield _making_of(*came)
         return
     node = scope.node
     for decorator in node.decorator_list if isinstance(node, FUNCTIONS) else ():
@@ -288,7 +288,7 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
         yield Making("option" if option else "default", own, scope, given_default)
 
 
-def _given(node: ast.expr, caller: Scope) -> Making:
+def _making_of(node: ast.expr, caller: Scope) -> Making:
     return Making("literal" if is_literal(node) else "passed", node, caller, node, (node,))
 
 
@@ -405,7 +405,7 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
         made = creation(node.value, scope, sources)
         given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
         if made and given:
-            yield _given(given, made[1])
+            yield _making_of(given, made[1])
 
 
 def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator[Making]:
@@ -419,7 +419,7 @@ def _of_library(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterator
         made = creation(written, caller, sources)
         given = made and (keyword(made[0], node.attr) or _by_position(made[0], type(owner), node.attr))
         if made and given:
-            yield _given(given, made[1])
+            yield _making_of(given, made[1])
         return
 
 
@@ -515,7 +515,7 @@ def _of_field(
             if packed is not None and (row.how != "assign" or made[1].value(packed) is not MISSING):
                 given = packed  # else it may not be among them
             if given is not None:
-                yield _given(given, made[1])
+                yield _making_of(given, made[1])
                 return
         if row.how == "assign" and not _is_other(row.value, value):
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)

@@ -179,7 +179,7 @@ class WayBack:
         for made in makings(node, scope, self._sources):
             found = True
             if self._is_new(text, made.node):
-                self._made(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
+                self._add_making(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
         if not found and parent >= 0 and is_rank(node):
             self._own.append(parent)
         if not found and isinstance(node, ast.Attribute | ast.Subscript) and self._is_new(text, scope.node, scope.line):
@@ -230,7 +230,7 @@ class WayBack:
     def _depth(self, parent: int) -> int:
         return 0 if parent < 0 else self.links[parent].depth + 1
 
-    def _made(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
+    def _add_making(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
         if made.how in ("passed", "literal") and made.value is not None and made.scope.live:
             given = made.scope.value(made.value)
             scalars = is_exactly(value, _SCALARS) and is_exactly(given, _SCALARS)
@@ -256,7 +256,7 @@ class WayBack:
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
             if writer is not None:
-                self._written(writer, at)
+                self._follow_writer(writer, at)
             self._tests_of(node, value, made, scope, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
@@ -270,7 +270,7 @@ class WayBack:
     def _tests_of(self, node: ast.expr, value: Any, made: Making, scope: Scope, at: int) -> None:
         """Add the tests that explain what an object was made of, or why it is of this class."""
         if is_optimizer(value):
-            self._chosen(node, scope, at)
+            self._add_choices(node, scope, at)
         if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
             self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
 
@@ -296,14 +296,14 @@ class WayBack:
                 return
             inner = around
 
-    def _chosen(self, node: ast.expr, scope: Scope, parent: int) -> None:
+    def _add_choices(self, node: ast.expr, scope: Scope, parent: int) -> None:
         """Add the tests that chose the parameters of an optimizer."""
         for test, home in choosing_tests(node, scope, self._sources):
             value = home.value(test) if isinstance(test, ast.expr) else MISSING
             shown = named(ast.unparse(test), value if type(value) is bool else MISSING)
             self._add(Link(value=shown, how="tested", place=place(home, test), depth=self._depth(parent)), parent)
 
-    def _written(self, writer: Making, parent: int) -> None:
+    def _follow_writer(self, writer: Making, parent: int) -> None:
         """Go on with what the program wrote to a file that it reads."""
         if writer.value is None:
             return

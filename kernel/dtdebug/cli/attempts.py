@@ -43,11 +43,11 @@ def record(decision: Decision) -> dict[str, Any]:
 
 def note(decision: Decision) -> str:
     """Return the decision as one sentence below the answer on the last attempt."""
-    lost = _lost(decision)
+    lost = _loss(decision)
     return f"{len(decision.attempts)} attempts: {decision.headline}{f' {lost}.' if lost else ''}"
 
 
-def _lost(decision: Decision) -> str:
+def _loss(decision: Decision) -> str:
     if decision.lost_steps is None:
         return ""
     hours = f", {decision.lost_hours:g} h" if decision.lost_hours else ""
@@ -71,7 +71,7 @@ def _short(decision: Decision, rows: Sequence[Attempt]) -> Answer:
         for number, a in enumerate(rows, first)
         if a.failed
     )
-    lost = _lost(decision)
+    lost = _loss(decision)
     known: dict[str, Certainty] = {"none": "well", "unknown": "unknown"}
     return Answer(
         headline=decision.headline,

@@ -114,15 +114,15 @@ def _with_children(states: list[RankState], children: Sequence[EndedChild]) -> l
     for i, state in enumerate(states):
         child = ends.pop(state.pid or 0, None)
         if child is not None and state.exit_code in (None, 0) and not state.signal:
-            states[i] = _ended(state, child)
+            states[i] = _with_end(state, child)
     missing = {*range(max((s.world_size or 0 for s in states), default=0))} - {s.rank for s in states}
     if len(missing) == len(ends) == 1:
         [rank], [child] = missing, ends.values()
-        states.append(_ended(RankState(rank=rank, pid=child.pid, facts={PROCESS: child.name}), child))
+        states.append(_with_end(RankState(rank=rank, pid=child.pid, facts={PROCESS: child.name}), child))
     return states
 
 
-def _ended(state: RankState, child: EndedChild) -> RankState:
+def _with_end(state: RankState, child: EndedChild) -> RankState:
     code = None if child.signal else child.status
     return msgspec.structs.replace(state, alive=False, exit_code=code, signal=child.signal)
 

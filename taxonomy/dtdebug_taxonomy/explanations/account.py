@@ -242,7 +242,7 @@ def _is_settled(found: Broken, link: Link | None) -> bool:
     if link is None:
         words = call.expressions.get(contract.about, ("", (0, 0)))[0]
         return not names_in_words(words) and account.place is not None
-    return link.how in _ENDED and link.value.text in _compared(found)
+    return link.how in _ENDED and link.value.text in _compared_values(found)
 
 
 def _links_of(found: Broken) -> tuple[Link, ...]:
@@ -268,7 +268,10 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
         return (held,)
     if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
         return (taken,)
-    if not any(link.value.text in _compared(found) for link in links) and (side := _other_side(found)) is not None:
+    if (
+        not any(link.value.text in _compared_values(found) for link in links)
+        and (side := _other_side(found)) is not None
+    ):
         return (side,)
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)
@@ -295,7 +298,7 @@ def _other_side(found: Broken) -> Link | None:
 
     Of labels that come from data, the number of outputs that the model was made with.
     """
-    compared = {text for text in _compared(found) if text.isdigit() and int(text) > _SMALL}
+    compared = {text for text in _compared_values(found) if text.isdigit() and int(text) > _SMALL}
     ends = [
         link
         for name, (words, _) in found.call.expressions.items()
@@ -322,7 +325,7 @@ def _is_sum(node: ast.AST) -> bool:
 
 def _in_file(found: Broken) -> Link | None:
     """Return the line of a configuration file that holds one of the two numbers which the demand compares."""
-    compared = _compared(found)
+    compared = _compared_values(found)
     held = [
         link
         for link in found.account.links
@@ -344,7 +347,7 @@ def _is_part(link: Link, name: str, found: Broken) -> bool:
     value = read_value(found.call.texts.get(name, ""))
     of_tensor = value is not None and value.kind == "tensor"
     wanted = _wanted_of(found) if name == found.contract.about else ""  # by chance, it is what the tensor has not
-    return of_tensor and link.how in _ENDED and link.value.text not in _compared(found) - {wanted}
+    return of_tensor and link.how in _ENDED and link.value.text not in _compared_values(found) - {wanted}
 
 
 def _is_reshaped(account: Account, words: str) -> bool:
@@ -362,7 +365,7 @@ def _wanted_of(found: Broken) -> str:
         return ""
 
 
-def _compared(found: Broken) -> set[str]:
+def _compared_values(found: Broken) -> set[str]:
     """Return the texts of the two values that the demand compares, as far as they are known."""
     compared = set()
     for side in sides(found.contract.demand)[::2]:
@@ -463,7 +466,7 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         text, way, operands = test
         values = tuple(v for v in operands if v.text == "None" or _is_telling(v.text))[:_MOST_VALUES]
         link = link if link is not None and _carries(account, link, values) else None
-        title = f"{who} raises {'where' if way else 'unless'} `{text}`: {_said(values)}"
+        title = f"{who} raises {'where' if way else 'unless'} `{text}`: {_list_values(values)}"
         probability = _GUARD
     elif not refusal.tests and link is not None and not _same_line(link, account) and who and refusal.values:
         seen = {v.text for v in (*refusal.arguments, *(each.value for each in account.links))}
@@ -471,7 +474,7 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         values = tuple(v for v in given if _is_telling(v.text))[:_MOST_VALUES]
         if not values:
             return None
-        title, probability = f"{who} failed with {_said(values)}", _CALL
+        title, probability = f"{who} failed with {_list_values(values)}", _CALL
     else:
         return None
     alone = account.rank is not None and len(accounts) == 1 and _world(account) not in {None, 1}
@@ -517,7 +520,7 @@ def _is_telling(text: str) -> bool:
     )
 
 
-def _said(values: Sequence[NamedValue]) -> str:
+def _list_values(values: Sequence[NamedValue]) -> str:
     return ", ".join(f"`{v.name}` is {v.text}" for v in values)
 
 

@@ -84,7 +84,7 @@ def _repairs_of(found: Broken) -> Found:
         off = bool(contract.when) and is_met(contract.when, scope) is False
         return (off or is_met(contract.demand, scope) is True) and not any(broken)
 
-    edits = dict(find_repairs(Way(account, asked), meets, _wanted(found), contract.about))
+    edits = dict(find_repairs(Way(account, asked), meets, _wanted_numbers(found), contract.about))
     defaults = dict(p.partition("=")[::2] for p in contract.parameters if "=" in p)
     for name in (asked.keys() & defaults.keys()) - names_in(contract.when or "None") - {contract.about}:
         value = work_out(defaults[name], {})
@@ -94,7 +94,7 @@ def _repairs_of(found: Broken) -> Found:
     return edits
 
 
-def _wanted(found: Broken) -> Iterator[int] | None:
+def _wanted_numbers(found: Broken) -> Iterator[int] | None:
     """Return the numbers that the demand and the job have; None if the demand is met by a range of numbers."""
     demand, scope = found.contract.demand, found.call.scope
     if sides(demand)[1] in {"Lt", "LtE", "Gt", "GtE"}:
@@ -254,7 +254,7 @@ def _at_call(found: Broken, place: Place, span: tuple[int, int], numbers: tuple[
     """Return the edit of a number within the argument itself: `[None] * 3`, `range(get_world_size() + 1)`."""
     given, wanted = numbers
     inside = [s for s in find_spans(place.code, (str(given),)) if span[0] <= s[0] and s[1] <= span[1]]
-    if edit := _counted(place, found.call, given, wanted):
+    if edit := _correct_count(place, found.call, given, wanted):
         return edit
     if len(inside) != 1:
         return None
@@ -265,7 +265,7 @@ def _at_call(found: Broken, place: Place, span: tuple[int, int], numbers: tuple[
     return replace_expression(place, inside[0], written)
 
 
-def _counted(place: Place, call: UserCall, given: int, wanted: int) -> Edit | None:
+def _correct_count(place: Place, call: UserCall, given: int, wanted: int) -> Edit | None:
     """Return the edit of `get_world_size() + 1`, where that gives the wrong number and the call alone the right one."""
     tree = parse_line(place.code)
     if tree is None or not place.code.isascii() or _world(call) != wanted:

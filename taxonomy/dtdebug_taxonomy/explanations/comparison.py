@@ -132,7 +132,7 @@ def _sentence(c: Contrast) -> str:
         if c.kind == "count":
             both = (f"{n} {c.factor if n == '1' else _UNITS[c.factor]}" for n in c.bad.split(" and "))
             return f"{' and '.join(both)} give different results"
-        return f"it fails {c.bad}" if c.bad.startswith("only ") else f"{_named(c, c.bad)} give different results"
+        return f"it fails {c.bad}" if c.bad.startswith("only ") else f"{_name_value(c, c.bad)} give different results"
     if not c.bad:
         return f"it works {c.good}"
     if c.kind == "part":
@@ -145,11 +145,11 @@ def _sentence(c: Contrast) -> str:
         return (
             f"{c.good} {one} works, {c.bad} {many} do not" if c.good == "1" else f"{c.good} {one} work, {c.bad} do not"
         )
-    bad = _named(c, c.bad) if "=" in _named(c, c.bad) or c.bad.startswith(">") else c.bad
-    return f"{_named(c, c.good)} works, {bad} does not"
+    bad = _name_value(c, c.bad) if "=" in _name_value(c, c.bad) or c.bad.startswith(">") else c.bad
+    return f"{_name_value(c, c.good)} works, {bad} does not"
 
 
-def _named(c: Contrast, value: str) -> str:
+def _name_value(c: Contrast, value: str) -> str:
     """Return a value with its factor; an alternative is a name itself."""
     if c.kind == "choice":
         return value
@@ -167,7 +167,7 @@ def _of_factor(c: Contrast, symptom: str, second: Contrast | None = None) -> Exp
     fix = f"Go on {good} for now. Then look at what it changes: its options, the code behind it, its release notes."
     if release:
         fix = (
-            f"Go back to {_named(c, c.good)}{other} for now. Then read the release notes from there to {c.bad}, and the"
+            f"Go back to {_name_value(c, c.good)}{other} for now. Then read the release notes from there to {c.bad}, and the"
             " issues with your message: a later release may have the fix."
         )
     elif not c.good:
@@ -228,7 +228,7 @@ def _of_scale(c: Contrast, context: Context) -> Explanation | None:
             f"With the same batch per device, the global batch is {ratio} times {size} with {mine} than with {usual}:"
             f" {change} the batch per device (or the accumulation steps) by {ratio}, or {rate} lr by {ratio}."
         )
-    return _stated(c, context.symptom, _sentence(c), fix, SCALED)
+    return _explain_stated(c, context.symptom, _sentence(c), fix, SCALED)
 
 
 def _of_split(c: Contrast, symptom: str) -> Explanation:
@@ -236,10 +236,10 @@ def _of_split(c: Contrast, symptom: str) -> Explanation:
     bad = c.bad.lower()
     cut = next((f" {c.bad[:1].upper()}{c.bad[1:]} cuts {what}." for word, what in _CUT if bad.startswith(word)), "")
     fix = f"Look at what only {c.bad} does.{cut}"
-    return _stated(c, symptom, _sentence(c), fix, _SPLIT)
+    return _explain_stated(c, symptom, _sentence(c), fix, _SPLIT)
 
 
-def _stated(c: Contrast, symptom: str, title: str, fix: str, cause: str) -> Explanation:
+def _explain_stated(c: Contrast, symptom: str, title: str, fix: str, cause: str) -> Explanation:
     return explanation_for(
         symptom,
         f"{_DIFFERS}{title}",
@@ -267,7 +267,7 @@ def _good_side(c: Contrast) -> str:
         return f"with {c.good} {c.factor if c.good == '1' else _UNITS[c.factor]}"
     if c.kind == "place":
         return f"on {c.good}"
-    return c.good if not c.bad else f"with {_named(c, c.good)}"
+    return c.good if not c.bad else f"with {_name_value(c, c.good)}"
 
 
 def explain_newer_release(context: Context) -> Iterator[Explanation]:

@@ -29,12 +29,12 @@ def edit_of(found: Broken) -> Edit | None:
     for repair in (*instead, *contract.repair):
         if repair.when and is_met(repair.when, call.scope) is not True:
             continue
-        if account.place is not None and (edit := _written(repair, account, call, account.place)) is not None:
+        if account.place is not None and (edit := _write(repair, account, call, account.place)) is not None:
             return edit
     return None
 
 
-def _written(repair: Repair, account: Account, call: UserCall, place: Place) -> Edit | None:
+def _write(repair: Repair, account: Account, call: UserCall, place: Place) -> Edit | None:
     dist, given = account.modules[1], call.expressions.get(repair.at) if not repair.of else None
     if (_DIST in repair.write and not dist) or (_MODULE in repair.write and not call.module.isidentifier()):
         return None

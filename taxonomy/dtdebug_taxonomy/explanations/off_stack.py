@@ -90,7 +90,7 @@ def _insert(place: Place | None, statement: str) -> Edit | None:
 def file_of_another_rank(account: Account) -> Missing | None:
     """Return the test of the rank under which a missing file is written, where nothing waits for it."""
     first = account.links[0] if account.links else None
-    written = _written(account)
+    written = _write_link(account)
     if first is None or written is None or first.how != "tested" or first.depth:
         return None
     at = where(first.place) if first.place.line == written.place.line else where(written.place)
@@ -111,7 +111,7 @@ def writer_of_missing_file(account: Account) -> Link | None:
     return first if first is not None and first.how == "may_write" else None
 
 
-def _written(account: Account) -> Link | None:
+def _write_link(account: Account) -> Link | None:
     return next((link for link in account.links if link.how in {"written", "may_write"}), None)
 
 

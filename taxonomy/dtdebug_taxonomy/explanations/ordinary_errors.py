@@ -94,7 +94,7 @@ def _chain(account: Account, words: str) -> tuple[Link, ...]:
     return next(iter(chains_of(account, words)), ())
 
 
-def _carried(account: Account, words: str, text: str) -> Link | None:
+def _last_with_value(account: Account, words: str, text: str) -> Link | None:
     """Return the last link of an expression's way back that still has its value: there it was made."""
     chain = _chain(account, words)
     held = [link for link in chain if link.value.text == text]
@@ -212,7 +212,7 @@ def _of_key(account: Account) -> Fault | None:
         edit = replace_expression(account.place, (slot.col_offset, slot.end_col_offset or 0), written)
     fix = f"ask for {near!r}." if near else f"add {key!r} to it, or ask for a key that it has."
     chain = _chain(account, owner)
-    link = _carried(account, owner, texts[owner])
+    link = _last_with_value(account, owner, texts[owner])
     if any(each.how == "file" for each in chain):
         link = _root_in(account, chain) or link
     if near and not isinstance(slot, ast.Constant):
@@ -257,7 +257,7 @@ def _of_attribute(account: Account) -> Fault | None:
     value = read_value(text)
     if value is None or value.name != matched["kind"] or account.place is None:
         return None
-    link, span = _carried(account, owner, text), (node.col_offset, node.end_col_offset or 0)
+    link, span = _last_with_value(account, owner, text), (node.col_offset, node.end_col_offset or 0)
     if value.name in _WRAPPERS:
         edit = replace_expression(account.place, span, f"{owner}.module.{name}")
         inner = value.items[0].name if value.items else "the model"
@@ -325,7 +325,7 @@ def _wrapper(account: Account, owner: str, span: tuple[int, int]) -> NamedValue 
 
 def _of_none(account: Account, words: str) -> Fault:
     chain = _chain(account, words)
-    link = _carried(account, words, "None")
+    link = _last_with_value(account, words, "None")
     if (own := _by_rank_in(account, chain)) is not None and link is not None:
         given = f"give every rank the same there, or test `{words}` for None."
         shared = _share(account, chain)
@@ -464,7 +464,7 @@ def _of_file(account: Account) -> Fault | None:
     chain = _chain(account, words)
     root = _root_in(account, chain)
     own = _by_rank_in(account, chain)
-    link = own or _carried(account, words, repr(path)) or root or (chain[0] if chain else None)
+    link = own or _last_with_value(account, words, repr(path)) or root or (chain[0] if chain else None)
     relative = not path.startswith(("/", "~")) and path[1:2] != ":"
     start = "; a relative path counts from the folder in which the rank was started" if relative else ""
     said = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
@@ -593,7 +593,7 @@ def _of_number(account: Account) -> Fault | None:
     named = [name for name, text in _texts(account).items() if text == matched["value"]]
     if len(named) != 1:
         return None
-    link = _carried(account, named[0], matched["value"])
+    link = _last_with_value(account, named[0], matched["value"])
     return Fault(f"`{named[0]}` is {matched['value']}, which is no number", "give it a number.", link)
 
 

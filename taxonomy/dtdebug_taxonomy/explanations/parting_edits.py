@@ -35,7 +35,7 @@ def edit_of(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
     by_rank = _without_rank(parting, snapshot) if _asks_rank(parting.text) else None
     if by_rank is not None or _asks_rank(parting.text):
         return by_rank or _barrier(parting, snapshot)
-    return _agreed(parting, snapshot)
+    return _agree(parting, snapshot)
 
 
 def sharded(code: str) -> ast.Subscript | None:
@@ -70,7 +70,7 @@ def _even(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
     data, rank, world = ast.unparse(node.value), ast.unparse(part.lower), ast.unparse(part.step)
     code, end = link.place.code, node.end_col_offset or 0
     text = f"{data}[{rank} : len({data}) // {world} * {world} : {world}]"
-    return _edited(Edit(link.place, code[: node.col_offset] + text + code[end:]), snapshot, _EVEN)
+    return _to_edit(Edit(link.place, code[: node.col_offset] + text + code[end:]), snapshot, _EVEN)
 
 
 _EVEN = "Give each rank equally many: leave out the last that can't be shared out."
@@ -94,7 +94,7 @@ def _without_rank(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
         return None  # all ranks would write the same file
     text = " and ".join(place.code[each.col_offset : each.end_col_offset] for each in kept)
     code = f"{place.code[: test.col_offset]}{text}{place.code[test.end_col_offset :]}"
-    return _edited(Edit(place, code), snapshot, "Let all ranks run it; guard only printing and writing by the rank.")
+    return _to_edit(Edit(place, code), snapshot, "Let all ranks run it; guard only printing and writing by the rank.")
 
 
 def _barrier(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
@@ -111,10 +111,10 @@ def _barrier(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
         return None
     place = Place(file=site.file, line=branch.held[0][0], function=branch.place.function, code=leaving)
     says = "Let the ranks that leave here call the same barrier first."
-    return _edited(Edit(place, f"{code}\n{leaving}"), snapshot, says)
+    return _to_edit(Edit(place, f"{code}\n{leaving}"), snapshot, says)
 
 
-def _agreed(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
+def _agree(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
     """Return the edit by which the ranks take the way that any of them would take."""
     place, (torch, dist) = parting.branch.place, parting.branch.modules
     tree = parse_line(place.code)
@@ -136,10 +136,10 @@ def _agreed(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
         f"{place.code[: test.col_offset]}agreed.item(){place.code[test.end_col_offset :]}",
     )
     says = "Let all ranks go the way that any of them takes: share the outcome first."
-    return _edited(Edit(place, "\n".join(rows)), snapshot, says)
+    return _to_edit(Edit(place, "\n".join(rows)), snapshot, says)
 
 
-def _edited(edit: Edit, snapshot: Snapshot, says: str) -> PartingEdit | None:
+def _to_edit(edit: Edit, snapshot: Snapshot, says: str) -> PartingEdit | None:
     rows = edit.code.split("\n")
     if any(parse_line(row) is None for row in rows):
         return None

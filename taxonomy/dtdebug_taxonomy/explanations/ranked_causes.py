@@ -166,7 +166,7 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     """
     knowledge, ranking, findings = context.knowledge, context.ranking, context.findings
     rows, founded = [], False
-    supported = _supported(context)
+    supported = _supported_causes(context)
     for code, share in ranking.symptoms.items():
         alike = dict(ranking.causes[code])
         for cause, q in supported[code]:
@@ -310,7 +310,7 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
     )
 
 
-def _supported(context: Context) -> dict[str, tuple[tuple[Cause | None, float], ...]]:
+def _supported_causes(context: Context) -> dict[str, tuple[tuple[Cause | None, float], ...]]:
     """Return the causes of each symptom without the likeness of words to them: it orders causes, and supports none."""
     if all(f.evidence != SIMILAR_CAUSE for f in context.findings):
         return context.ranking.causes

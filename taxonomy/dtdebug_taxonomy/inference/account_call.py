@@ -35,7 +35,7 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     order = tuple(p.partition("=")[0] for p in parameters) or tuple(
         a.name for a in arguments if a.name not in {"self", "cls"}
     )
-    node = _called(account, api)
+    node = _call_of(account, api)
     expressions, module = _bind(node, account.place.code if account.place else "", order, api)
     shown = {name: found for name, found in expressions.items() if name == "self"} if inner else expressions
     known = {a.name for a in arguments if a.text}
@@ -234,7 +234,7 @@ def library_call(place: Place | None) -> ast.Call | None:
     return found if found is not None and ast.unparse(found.func).rpartition(".")[0] in _MODULES else None
 
 
-def _called(account: Account, api: str) -> ast.expr | None:
+def _call_of(account: Account, api: str) -> ast.expr | None:
     """Return the expression of the user's line that made the call."""
     place = account.place
     tree = tree_of(place) if place is not None else None
@@ -254,7 +254,7 @@ def _called(account: Account, api: str) -> ast.expr | None:
 
 def calls_object(account: Account) -> bool:
     """True if the user's line calls an object of the class that the API is, as its lower-case name tells."""
-    node = _called(account, account.refusal.api) if account.refusal is not None else None
+    node = _call_of(account, account.refusal.api) if account.refusal is not None else None
     return isinstance(node, ast.Call) and _last(node.func)[:1].islower()
 
 

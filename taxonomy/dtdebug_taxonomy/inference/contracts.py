@@ -72,13 +72,13 @@ def parted_contract(accounts: Sequence[Account]) -> Parted | None:
         same = [a for a in accounts if a.rank is not None and a.refusal is not None and a.refusal.api == api]
         for contract in load_contracts().of(api):
             for expression in contract.alike if len(same) > 1 else ():
-                rows = tuple(_valued(same, contract, expression))
+                rows = tuple(_with_values(same, contract, expression))
                 if len({value for _, _, value in rows}) > 1:
                     return Parted(contract, expression.rpartition(".")[2], rows)
     return None
 
 
-def _valued(
+def _with_values(
     accounts: Iterable[Account], contract: Contract, expression: str
 ) -> Iterable[tuple[Account, UserCall, Plain]]:
     for account in accounts:

@@ -96,16 +96,16 @@ def _view(state: RankState, key: _Key) -> _View | None:
     told = branch.conditions[0] if branch.conditions else None
     values = told.values if told is not None else ()
     if branch.kind == "for":
-        return _View(state.rank, branch, branch.passes, any(_within(line, branch.held) for line in here), values)
+        return _View(state.rank, branch, branch.passes, any(_is_within(line, branch.held) for line in here), values)
     outcome = told.result if told is not None else None
-    held = any(_within(line, branch.held) for line in here)
-    failed = any(_within(line, branch.failed) for line in here)
+    held = any(_is_within(line, branch.held) for line in here)
+    failed = any(_is_within(line, branch.failed) for line in here)
     if held is failed:
         return _View(state.rank, branch, outcome, False, values if outcome is not None else ())
     return _View(state.rank, branch, held, True, values if outcome in {None, held} else ())
 
 
-def _within(line: int, spans: Sequence[tuple[int, int]]) -> bool:
+def _is_within(line: int, spans: Sequence[tuple[int, int]]) -> bool:
     return any(first <= line <= last for first, last in spans)
 
 

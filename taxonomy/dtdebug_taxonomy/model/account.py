@@ -74,7 +74,7 @@ class Outdated(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     """Name of the class."""
     defined: Place
-    """Where the class was defined again."""
+    """Place where the class was defined again."""
     made: Place | None = None
     """Line at the margin of a cell that made the object before; None if it is not known."""
     has: tuple[str, ...] = ()

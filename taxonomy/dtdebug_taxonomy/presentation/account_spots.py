@@ -38,7 +38,7 @@ def spots_of(account: Account, lead: Lead = ("", 0)) -> tuple[Spot, ...]:
         return (_spot(place, () if account.rank is None else (account.rank,), "", ()),)
     ranks = () if account.rank is None else (account.rank,)
     state = f"raised {message_parts(plain(account.exception, _READ), _MESSAGE)}" if account.exception else ""
-    raised = _spot(place, ranks, state, _refused(account) if account.with_values else ())
+    raised = _spot(place, ranks, state, _refused_values(account) if account.with_values else ())
     origin = origin_of(account, lead)
     return (origin, raised) if origin is not None else (raised,)
 
@@ -108,7 +108,7 @@ def _brief(text: str) -> str:
     return text if any(item.kind == "tensor" for item in value.items) else f"{value.name} of {value.length}"
 
 
-def _refused(account: Account) -> tuple[NamedValue, ...]:
+def _refused_values(account: Account) -> tuple[NamedValue, ...]:
     """Return the values at the raising line: those of the first links, in the user's names, else the arguments."""
     own = {link.value.name: link.value for link in account.links if link.depth == 0 and link.value.text}
     refusal = account.refusal

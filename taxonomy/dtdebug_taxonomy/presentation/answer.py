@@ -78,7 +78,7 @@ def build_answer(
         return Answer(headline=plain(event, _HEADLINE), sure="well", next=next_step)
     if verdict is not None and verdict.kind == "none" and (d is None or not d.recognised):
         return Answer(headline=_headline(event or verdict.summary), sure="well", next=next_step)
-    broken = _broken(snapshot, verdict)
+    broken = _first_violation(snapshot, verdict)
     happened = plain(broken.means, _SENTENCE) if broken is not None and not broken.cause else _event(d, verdict, event)
     cause = _cause(d)
     if cause is not None and (cause.named or cause.band == "likely"):
@@ -133,7 +133,7 @@ _PARTED = frozenset({"skipped", "extra", "replaced"})
 """Kinds of verdicts on ranks that did not make the same calls."""
 
 
-def _broken(snapshot: Snapshot | None, verdict: Verdict | None) -> Violation | None:
+def _first_violation(snapshot: Snapshot | None, verdict: Verdict | None) -> Violation | None:
     """Return what the watch over the training shows first, if no rank failed: what names its own cause comes first."""
     if snapshot is None or (verdict is not None and verdict.kind != "none"):
         return None
@@ -405,7 +405,7 @@ def _spots(
         if snapshot is not None and snapshot.parting is not None:
             yield from spots_of_parting(snapshot.parting)
         return
-    seen = _broken(snapshot, verdict)
+    seen = _first_violation(snapshot, verdict)
     if seen is not None:
         if seen.file:
             code = code_at(seen.file, seen.line)

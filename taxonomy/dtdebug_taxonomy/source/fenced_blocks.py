@@ -118,14 +118,14 @@ def source_blocks(text: str, *, code: bool = False, wrapped: bool = False) -> It
             found += 1
             yield SourceBlock(Script(f"{command}\n"), at + 1, verbatim=False)
     open_rows = ["" if at in fenced else row for at, row in enumerate(rows)] if code else []
-    for piece in _joined(shown_code.pieces(open_rows), rows):
+    for piece in _join(shown_code.pieces(open_rows), rows):
         made = _python_block(rows[piece.start : piece.stop], piece.start, wrapped=wrapped)
         if found < 2 * _MOST and made is not None:
             found += 1
             yield made
 
 
-def _joined(pieces: Iterable[range], rows: list[str]) -> Iterator[range]:
+def _join(pieces: Iterable[range], rows: list[str]) -> Iterator[range]:
     """Yield the pieces, as one where only blank, indented or left-out rows are between them."""
     whole: range | None = None
     for piece in pieces:

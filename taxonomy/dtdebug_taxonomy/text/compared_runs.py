@@ -163,7 +163,7 @@ def find_bounds(text: str) -> Iterator[Contrast]:
         name, release = low["name"].lower(), low["release"]
         above = [m for m in _FROM_ON.finditer(text) if m["name"].lower() == name and m["release"] == release]
         before = text[low.end() : low.end() + _BELOW_LABEL]
-        shown = next((s for m in above if (s := _parted(before, text[m.end() : m.end() + _BELOW_LABEL]))), "")
+        shown = next((s for m in above if (s := _parting_value(before, text[m.end() : m.end() + _BELOW_LABEL]))), "")
         if name in NO_PACKAGE or not shown:
             continue
         span = (low.start(), low.end())
@@ -178,7 +178,7 @@ def find_bounds(text: str) -> Iterator[Contrast]:
         return
 
 
-def _parted(before: str, after: str) -> str:
+def _parting_value(before: str, after: str) -> str:
     """Return the value whose first prints of two runs are far apart: `grad_norm 4.7 -> 1.6 at equal loss`."""
     one, two = ({k: float(v) for k, v in reversed(_PRINTED.findall(part))} for part in (before, after))
     for key in (k for k in one if k in two):

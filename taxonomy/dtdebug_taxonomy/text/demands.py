@@ -180,11 +180,11 @@ def _term(node: ast.expr, scope: Scope) -> Term:  # noqa: PLR0912 - one case for
         case ast.Subscript(value=inner, slice=index):
             return _item(_term(inner, scope), index, scope)
         case ast.Call(func=ast.Name(id="tested"), args=[ast.Constant(value=str() as text)]):
-            return True if text in scope.passed else _known(None)
+            return True if text in scope.passed else _require(None)
         case ast.Call(func=ast.Name(id="raised"), args=[ast.Constant(value=str() as text)]):
-            return True if text in scope.message else _known(None)
+            return True if text in scope.message else _require(None)
         case ast.Call(func=ast.Name(id=name), args=[only]) if name in _FUNCTIONS:
-            return _known(_FUNCTIONS[name](_term(only, scope)))
+            return _require(_FUNCTIONS[name](_term(only, scope)))
         case ast.Call(func=ast.Name(id=name), args=[one, other]) if name in _PAIRS:
             return _PAIRS[name](_term(one, scope), _term(other, scope))
         case ast.BinOp():
@@ -199,7 +199,7 @@ def _term(node: ast.expr, scope: Scope) -> Term:  # noqa: PLR0912 - one case for
     raise UnknownTermError
 
 
-def _known(found: Term) -> Term:
+def _require(found: Term) -> Term:
     if found is None:
         raise UnknownTermError
     return found
@@ -215,15 +215,15 @@ def _attribute(of: Term, name: str) -> Term:
         return _attribute(inner, name)
     match name:
         case "ndim":
-            return _known(None if of.shape is None else len(of.shape))
+            return _require(None if of.shape is None else len(of.shape))
         case "min":
-            return _known(of.low)
+            return _require(of.low)
         case "max":
-            return _known(of.high)
+            return _require(of.high)
         case "kind" | "name" | "shape" | "dtype" | "device" | "contiguous" | "keys":
             if name == "keys" and not of.whole:
                 raise UnknownTermError
-            return _known(getattr(of, name))
+            return _require(getattr(of, name))
     raise UnknownTermError
 
 
@@ -236,9 +236,9 @@ def _item(of: Term, index: ast.expr, scope: Scope) -> Term:
     at = int(_number(_term(index, scope)))
     if isinstance(of, Value) and of.kind == "sequence" and of.whole and of.length:
         every = of.items * of.length if len(of.items) == 1 else of.items
-        return every[at] if -len(every) <= at < len(every) else _known(None)
+        return every[at] if -len(every) <= at < len(every) else _require(None)
     if isinstance(of, tuple):
-        return of[at] if -len(of) <= at < len(of) else _known(None)
+        return of[at] if -len(of) <= at < len(of) else _require(None)
     raise UnknownTermError
 
 
@@ -251,7 +251,7 @@ def _plain(found: Term) -> Plain:
     if found.kind == "sequence" and found.whole:
         every = found.items * (found.length or 0) if len(found.items) == 1 else found.items
         return tuple(_plain(item) for item in every)  # type: ignore[return-value]
-    return _known(found.plain)  # type: ignore[return-value]
+    return _require(found.plain)  # type: ignore[return-value]
 
 
 def _number(found: Term) -> int | float:
@@ -291,7 +291,7 @@ def _length(of: Term) -> Term:
     if isinstance(of, Value):
         if of.kind == "tensor" and of.shape:
             return of.shape[0]
-        return _known(of.length)
+        return _require(of.length)
     raise UnknownTermError
 
 
@@ -312,7 +312,7 @@ def _every(name: str) -> Callable[[Term], Term]:
 
     def common(of: Term) -> Term:
         found = _all_of(of, name)
-        return found[0] if len(set(found)) == 1 else _known(None)
+        return found[0] if len(set(found)) == 1 else _require(None)
 
     return common
 
@@ -330,7 +330,7 @@ def _all_of(of: Term, name: str) -> list[Plain]:
 
 def _unique(of: Term) -> Term:
     plain = of if isinstance(of, tuple) else _plain(of)
-    return len(set(plain)) if isinstance(plain, tuple) else _known(None)
+    return len(set(plain)) if isinstance(plain, tuple) else _require(None)
 
 
 def _is_tensor(of: Term) -> Term:
@@ -342,12 +342,12 @@ def _is_tensor(of: Term) -> Term:
 
 def _device_type(of: Term) -> Term:
     device = _attribute(of, "device")
-    return device.partition(":")[0] if isinstance(device, str) else _known(None)
+    return device.partition(":")[0] if isinstance(device, str) else _require(None)
 
 
 def _has(of: Term, part: Term) -> Term:
     whole, sought = _plain(of), _plain(part)
-    return sought in whole if isinstance(whole, str) and isinstance(sought, str) else _known(None)
+    return sought in whole if isinstance(whole, str) and isinstance(sought, str) else _require(None)
 
 
 def _all_begin(of: Term, prefix: Term) -> Term:
@@ -361,7 +361,7 @@ def _same_shapes_but(of: Term, dim: Term) -> Term:
     """Return whether all tensors have one shape apart from one dimension."""
     shapes, at = _all_of(of, "shape"), int(_number(dim))
     left = {tuple(n for i, n in enumerate(s) if i != at % len(s)) for s in shapes if isinstance(s, tuple) and s}
-    return len(left) == 1 if left else _known(None)
+    return len(left) == 1 if left else _require(None)
 
 
 _PAIRS: Final[dict[str, Callable[[Term, Term], Term]]] = {

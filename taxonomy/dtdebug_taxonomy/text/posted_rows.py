@@ -38,7 +38,7 @@ def source_rows(rows: Sequence[str], *, diff: bool = False) -> tuple[list[str], 
         result = ["" if row[:1] in {"-", "@"} or _MARK.match(row) else row[1:] for row in rows]
     whole = result
     result = ["" if _LEFT_OUT.match(row) else _OTHER_ARGUMENTS.sub(r"\1**_", row) for row in result]
-    return _shifted(result), result != whole or whole != list(rows)
+    return _shift(result), result != whole or whole != list(rows)
 
 
 def is_between(row: str) -> bool:
@@ -69,7 +69,7 @@ def _without_numbers(rows: list[str]) -> list[str]:
     return rows
 
 
-def _shifted(rows: list[str]) -> list[str]:
+def _shift(rows: list[str]) -> list[str]:
     """Return the rows with the first ones where the later ones are: a paste often begins inside a block or a row."""
     full = [at for at, row in enumerate(rows) if row.strip()]
     widths = {at: len(rows[at]) - len(rows[at].lstrip()) for at in full}

@@ -81,7 +81,7 @@ def read_words(text: str, prior: dict[str, float]) -> Reading:
     """Return the log likelihood ratio of the words for each symptom with a prior."""
     model = load_model()
     terms = terms_of(text)
-    found = _known(model, terms)
+    found = _known_terms(model, terms)
     if sum(row.is_word and row.term[0][0] != _COMMON for row in found) < _FEW:
         return Reading({}, "")
     size = len(model.codes)
@@ -155,7 +155,7 @@ class _Known(NamedTuple):
     value: float
 
 
-def _known(model: Model, terms: tuple[Counter[str], Counter[str]]) -> list[_Known]:
+def _known_terms(model: Model, terms: tuple[Counter[str], Counter[str]]) -> list[_Known]:
     """Return the terms that the model knows, with their TF-IDF."""
     found: list[_Known] = []
     for is_word, counts in zip((True, False), terms, strict=True):

@@ -38,7 +38,7 @@ def branches(file: str, line: int) -> list[tuple[int, int]]:
     elsewhere = {
         c.func.id
         for c in ast.walk(module)
-        if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and not any(_within(c, s) for s in statements)
+        if isinstance(c, ast.Call) and isinstance(c.func, ast.Name) and not any(_is_within(c, s) for s in statements)
     }
     functions = [f for f in ast.walk(module) if isinstance(f, ast.FunctionDef) and f.name in called - elsewhere]
     return [(s.lineno, s.end_lineno or s.lineno) for s in (*statements, *functions)]
@@ -64,5 +64,5 @@ def _decided_statements(module: ast.Module, line: int) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _within(node: ast.expr, statement: ast.stmt) -> bool:
+def _is_within(node: ast.expr, statement: ast.stmt) -> bool:
     return statement.lineno <= node.lineno <= (statement.end_lineno or statement.lineno)

@@ -91,7 +91,7 @@ def rehearse(
         value_dependent=tuple(
             {"file": clean(file), "line": line} for file, line in source_branches.deciding(taken)[:256]
         ),
-        broken=_broken(told),
+        broken=_broken_contracts(told),
         failed=failed,
         collectives=sum(len(c) for c in calls.values()),
         seconds=round(time.monotonic() - begun, 2),
@@ -155,7 +155,7 @@ def run_ranks(
     return {rank: _why(ends.get(str(rank)), folder / f"said-{rank}.txt", timeout) for rank in ranks}
 
 
-def _broken(told: Mapping[int, dict[str, Any]]) -> tuple[BrokenContract, ...]:
+def _broken_contracts(told: Mapping[int, dict[str, Any]]) -> tuple[BrokenContract, ...]:
     """Return the broken contracts that ranks have written, those of one line with all their ranks."""
     rows: dict[tuple[str, int], tuple[list[int], str, str]] = {}
     for rank, end in sorted(told.items()):

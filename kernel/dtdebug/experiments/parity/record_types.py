@@ -160,7 +160,7 @@ class Pipeline(msgspec.Struct, frozen=True):
     drawn: bool = False
     """A module draws random numbers."""
     terms: list[Term] = []
-    """Of the loss, on the rank of the last stage."""
+    """Loss on the rank of the last stage."""
     gradients: list[tuple[str, list[float], float]] = []
     """(stage and parameter, shares of the passes' whole batches, relative rest)."""
     between: list[float] = []

@@ -99,8 +99,8 @@ class CallRecorder:
             if not any(p.requires_grad for p in module.parameters()):
                 return
             frame = sys._getframe(1)  # noqa: SLF001 - documented
-            args, kwargs = _given(frame, inputs)
-            call = Call(module, self._kept(args), self._kept(kwargs), self._wrapper or _sharded(module), frame)
+            args, kwargs = _arguments(frame, inputs)
+            call = Call(module, self._copy(args), self._copy(kwargs), self._wrapper or _sharding(module), frame)
             call.keep_buffers()
             self._names = {id(m): name for name, m in module.named_modules()}
             self._open = call
@@ -108,7 +108,7 @@ class CallRecorder:
         except Exception as error:
             self.failed(error)
 
-    def _kept(self, value: Any) -> Any:
+    def _copy(self, value: Any) -> Any:
         if not self._copies:
             return value
         return with_tensors(value, lambda t: t.detach().clone().requires_grad_(t.requires_grad))
@@ -216,7 +216,7 @@ def place(frame: FrameType | None) -> tuple[str, int]:
     return (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
 
 
-def _given(frame: FrameType, inputs: Any) -> tuple[Any, Any]:
+def _arguments(frame: FrameType, inputs: Any) -> tuple[Any, Any]:
     """Return the arguments of a call; torch shows hooks only the positional ones, its own frame has all."""
     caller: FrameType | None = frame
     for _ in range(4):
@@ -232,7 +232,7 @@ def _given(frame: FrameType, inputs: Any) -> tuple[Any, Any]:
     return inputs, {}
 
 
-def _sharded(module: Any) -> str:
+def _sharding(module: Any) -> str:
     if any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
         return "fully_shard"
     if any(hasattr(p, "device_mesh") for p in module.parameters()):

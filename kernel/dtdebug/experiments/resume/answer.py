@@ -244,7 +244,7 @@ class Wording:
                 "Only the other ranks restore it.", f"Restore the {what} on every rank.",
                 ((last.site, "restored on other ranks only"),), last.site,
             )  # fmt: skip
-        unused = d.kind == "moments" and all(r.object for r in filled) and not self._restored(d)
+        unused = d.kind == "moments" and all(r.object for r in filled) and not self._is_restored(d)
         if unused and self._others_step():
             return _Words(
                 head, "Another optimizer is restored, and this one is not.",
@@ -263,7 +263,7 @@ class Wording:
             ((last.site, f"restored the {what}"), (d.site, f"made the {what}")), last.site,
         )  # fmt: skip
 
-    def _restored(self, d: Difference) -> bool:
+    def _is_restored(self, d: Difference) -> bool:
         """True if the optimizer that steps there is one of those that were restored."""
         notes = self._runs.resumed[min(d.ranks)]
         now = next((s.object for s in notes.steps if s.n + self._runs.saved_at == d.step - 1), 0)

@@ -69,9 +69,11 @@ def compare(runs: Runs) -> Comparison:
         pairs = _pairs(old, new, runs.saved_at)
         steps = max(steps, len(pairs))
         for place, (then, now) in enumerate(pairs):
-            rows = list(_differences(rank, runs, (then, _renamed(now, then)), place, varies, same_world=same_world))
+            rows = list(
+                _differences(rank, runs, (then, _with_names_of(now, then)), place, varies, same_world=same_world)
+            )
             rows = [msgspec.structs.replace(d, of_rank=_rank_with(d, runs, now, rank)) for d in rows]
-            compared |= _held(then, drawn=bool(_drawn_states(then, old)), same_world=same_world)
+            compared |= _states(then, drawn=bool(_drawn_states(then, old)), same_world=same_world)
             found += rows
             if rows:
                 break
@@ -98,7 +100,7 @@ def _pairs(old: RankNotes, new: RankNotes, saved_at: int) -> list[tuple[Step, St
     return [(then[s.n + saved_at], s) for s in new.steps if s.n + saved_at in then]
 
 
-def _renamed(step: Step, like: Step) -> Step:
+def _with_names_of(step: Step, like: Step) -> Step:
     """Return a step with another one's names of the parameters, by their place in the optimizer."""
     if step.weights.keys() == like.weights.keys() or len(step.weights) != len(like.weights):
         return step
@@ -144,7 +146,7 @@ def _drawn_states(step: Step, notes: RankNotes) -> dict[str, str]:
     return {g: state for g, state in step.random.items() if g in drawn}
 
 
-def _held(step: Step, *, drawn: bool, same_world: bool) -> set[str]:
+def _states(step: Step, *, drawn: bool, same_world: bool) -> set[str]:
     rows = {
         "weights": step.weights, "buffers": step.buffers, "moments": step.moments, "scaler": step.scalers,
         "scheduler": step.schedulers, "settings": step.settings, "copy": step.copies,

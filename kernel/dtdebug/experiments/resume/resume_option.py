@@ -49,7 +49,7 @@ def _options(file: Path) -> Iterator[ResumeOption]:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or _called(node.func) not in _FUNCTIONS:
+        if not isinstance(node, ast.Call) or _name_of(node.func) not in _FUNCTIONS:
             continue
         names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         name = next((n for n in names if _NAMES.match(n)), "")
@@ -63,7 +63,7 @@ def _options(file: Path) -> Iterator[ResumeOption]:
         yield ResumeOption(name, not flag, bool(_FOLDER.search(name)), str(file), node.lineno, not number)
 
 
-def _called(func: ast.expr) -> str:
+def _name_of(func: ast.expr) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 

@@ -130,7 +130,7 @@ def primary(value: BaseException) -> tuple[str, tuple[Frame, ...]]:
 
     A peer lost while the program cleans up after its own error only hides that error.
     """
-    chosen = _chosen(value)
+    chosen = _choose(value)
     inner = _inside(chosen)
     if inner is not None:
         return clean(inner.text)[:500], inner.frames
@@ -141,7 +141,7 @@ def account(value: BaseException) -> Account:
     """Return the account of that exception; the modules for it are imported only here, where a rank has failed."""
     from dtdebug.account.capture import capture
 
-    chosen = _chosen(value)
+    chosen = _choose(value)
     inner = _inside(chosen)
     if inner is not None:
         from dtdebug.account.printed import of_worker
@@ -156,10 +156,10 @@ def branches(value: BaseException) -> tuple[Branch, ...]:
     """Return the tests and loops around the place of that exception."""
     from dtdebug.account.branches import branches_at
 
-    return branches_at(_chosen(value).__traceback__)
+    return branches_at(_choose(value).__traceback__)
 
 
-def _chosen(value: BaseException) -> BaseException:
+def _choose(value: BaseException) -> BaseException:
     """Return the exception of a chain that explains the failure."""
     chain = list(_chain(value))
     if len(chain) > 1:  # only one candidate otherwise, and no need for the import

@@ -192,7 +192,7 @@ def _watch_findings(folder: RunFolder | None) -> WatchResult | None:
             continue
         if not isinstance(seen, WatchResult):
             seen = WatchResult(violations=seen.violations, notes=(seen.note,) if seen.note else ())
-        found = seen if found is None else _joined(found, seen)
+        found = seen if found is None else _join(found, seen)
     return found
 
 
@@ -216,7 +216,7 @@ def move_to_causes(seen: WatchResult | None) -> WatchResult | None:
     return msgspec.structs.replace(seen, violations=tuple(rows))
 
 
-def _joined(first: WatchResult, second: WatchResult) -> WatchResult:
+def _join(first: WatchResult, second: WatchResult) -> WatchResult:
     return WatchResult(
         violations=first.violations + second.violations,
         pace=first.pace + second.pace,

@@ -32,10 +32,10 @@ def accounts_of(states: Iterable[RankState], verdict: Verdict | None) -> tuple[A
 
 def parting_of(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
     """Return the test or loop at which ranks parted, or the `except` by which one has gone around a call."""
-    return find_parting(states, verdict) or _swallowed(states, verdict)
+    return find_parting(states, verdict) or _find_swallowing(states, verdict)
 
 
-def _swallowed(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
+def _find_swallowing(states: Sequence[RankState], verdict: Verdict) -> Parting | None:
     """Return the `except` by which a rank can have gone around a call; a defect in that loses only it."""
     from dtdebug.account.printed import swallowed
 

@@ -35,7 +35,7 @@ def with_ras(case: Case, states: Sequence[RankState], *, pause: float = _PAUSE) 
     if ranks is None:
         return replace(case, notes=(said, *case.notes))
     late = replace(ranks, evidence=(*ranks.evidence, *case.verdict.evidence), open=ranks.kind == "not_arrived")
-    return _judged(replace(case, verdict=late), states)
+    return _judge(replace(case, verdict=late), states)
 
 
 def _ask(port: int, pause: float) -> list[Status]:
@@ -53,7 +53,7 @@ def _global_ranks(found: Verdict, status: Status, states: Sequence[RankState]) -
     return found if world and largest == world else None
 
 
-def _judged(case: Case, states: Sequence[RankState]) -> Case:
+def _judge(case: Case, states: Sequence[RankState]) -> Case:
     from dtdebug.privacy.boundary import diagnose
     from dtdebug_taxonomy.knowledge.loader import load
 

@@ -75,7 +75,7 @@ class _Stream:
         self._connection, self._deadline, self._data = connection, deadline, b""
 
     def send(self, text: str) -> None:
-        self._connection.settimeout(self._left())
+        self._connection.settimeout(self._remaining())
         self._connection.sendall(text.encode())
 
     def line(self) -> str:
@@ -90,12 +90,12 @@ class _Stream:
         return self._data.decode(errors="replace")
 
     def _receive(self) -> bool:
-        self._connection.settimeout(self._left())
+        self._connection.settimeout(self._remaining())
         chunk = self._connection.recv(1 << 16)
         self._data += chunk
         return bool(chunk)
 
-    def _left(self) -> float:
+    def _remaining(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError

@@ -52,7 +52,7 @@ def decide(attempts: Sequence[Attempt]) -> Decision:
     last, count = attempts[-1], len(attempts)
     failed = [a for a in attempts if a.failed]
     like = [a for a in failed if a.root == last.root and a.kind == last.kind]
-    steps, hours = _lost(attempts)
+    steps, hours = _loss(attempts)
     base = Decision(
         action="none", headline="", attempts=tuple(attempts), same=len(like), lost_steps=steps, lost_hours=hours
     )
@@ -83,7 +83,7 @@ def decide(attempts: Sequence[Attempt]) -> Decision:
             odds=odds,
         )
     if len(like) >= _TWICE:
-        return _repeated(base, like, count)
+        return _decide_repeated(base, like, count)
     kinds = len({a.root for a in failed})
     return replace(
         base,
@@ -93,7 +93,7 @@ def decide(attempts: Sequence[Attempt]) -> Decision:
     )
 
 
-def _repeated(base: Decision, like: Sequence[Attempt], count: int) -> Decision:
+def _decide_repeated(base: Decision, like: Sequence[Attempt], count: int) -> Decision:
     """Return the decision on a failure that came more than once."""
     last, times = like[-1], len(like)
     odds, stuck = _CHANCE ** (times - 1), _is_stuck(like)
@@ -109,7 +109,7 @@ def _repeated(base: Decision, like: Sequence[Attempt], count: int) -> Decision:
     if stuck and (last.kind == "program" or times >= _STUBBORN):
         hosts = len({a.host for a in like if a.host})
         on = f" on {hosts} hosts" if hosts > 1 else ""
-        changed = _changed(like)
+        changed = _change(like)
         since = f" {changed} changed in between and did not help." if changed else ""
         where = f"at step {last.step:,}" if last.step is not None else "before the first step"
         return replace(
@@ -160,14 +160,14 @@ def _odds(times: int, of: int, hosts: int) -> float:
     return min(hosts * tail, 1.0)
 
 
-def _changed(like: Sequence[Attempt]) -> str:
+def _change(like: Sequence[Attempt]) -> str:
     """Return what changed between these attempts: the code, or a release."""
     if len({a.code for a in like if a.code}) > 1:
         return "The code"
     return "A release" if len({a.releases for a in like if a.releases}) > 1 else ""
 
 
-def _lost(attempts: Sequence[Attempt]) -> tuple[int | None, float | None]:
+def _loss(attempts: Sequence[Attempt]) -> tuple[int | None, float | None]:
     """Return the steps and hours since the last checkpoint of any attempt, as far as the logs show it."""
     last = attempts[-1]
     saved = max((a.saved for a in attempts if a.saved is not None), default=None)

@@ -41,7 +41,7 @@ def attempts_of(paths: Sequence[str]) -> tuple[Attempt, ...]:
         return ()
     if len(files) == 1:
         return in_one_log(read(files[0]))
-    groups = _ordered(_grouped(files))
+    groups = _order(_group(files))
     return tuple(_of_group(name, group) for name, group in groups[:_MOST]) if len(groups) > 1 else ()
 
 
@@ -76,7 +76,7 @@ def _has_run(log: Log, begin: int, end: int) -> bool:
     return any(begin <= place < end for steps in log.events.steps.values() for place in steps)
 
 
-def _grouped(files: Sequence[str]) -> dict[str, list[str]]:
+def _group(files: Sequence[str]) -> dict[str, list[str]]:
     """Return name -> logs of one attempt: by a number in their path, by their folder, else each log for itself."""
     named: dict[str, list[str]] = defaultdict(list)
     for file in files:
@@ -92,7 +92,7 @@ def _grouped(files: Sequence[str]) -> dict[str, list[str]]:
     return {Path(file).name: [file] for file in files}
 
 
-def _ordered(groups: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
+def _order(groups: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
     """Return the groups in the order of time; empty if any two of them ran at the same time."""
     spans = {name: [_span(file) for file in group] for name, group in groups.items()}
     rows = []

@@ -67,7 +67,7 @@ def read_csv(lines: Iterable[str], series: Series, file: str, rank: int | None =
     rows = csv.reader(lines)
     try:
         head = next(rows)
-        columns = csv_columns(_joined(head)) or {}
+        columns = csv_columns(_join(head)) or {}
         counters = {place: column.strip().lower() for place, column in enumerate(head)}
         places = {name: place for place, name in reversed(counters.items())}
         by = next((places[name] for name in _COUNTERS if name in places), None)
@@ -90,7 +90,7 @@ def read_csv(lines: Iterable[str], series: Series, file: str, rank: int | None =
         return
 
 
-def _joined(row: list[str]) -> str:
+def _join(row: list[str]) -> str:
     text = io.StringIO()
     csv.writer(text).writerow(row)
     return text.getvalue()

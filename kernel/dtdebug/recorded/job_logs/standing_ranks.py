@@ -39,12 +39,12 @@ def standing(lined: Sequence[KeptLine], at: Callable[[bytes], float | None]) -> 
     odd = [row for row in rows if counts[shape(row.raw)] <= _RARE and standstill.deviates(_body(row.raw))]
     return Standing(
         says=clean(says)[:_WORDS],
-        last=_told(rows[-1], at),
-        odd=tuple(_told(row, at) for row in odd[-_ODD:]),
+        last=_telling_line(rows[-1], at),
+        odd=tuple(_telling_line(row, at) for row in odd[-_ODD:]),
     )
 
 
-def _told(row: KeptLine, at: Callable[[bytes], float | None]) -> TellingLine:
+def _telling_line(row: KeptLine, at: Callable[[bytes], float | None]) -> TellingLine:
     return TellingLine(row.number, clean(_body(row.raw)).replace("\n", " ")[:_WORDS], at(row.raw))
 
 
@@ -62,8 +62,8 @@ def verdict(by_rank: Mapping[int, Stream]) -> Verdict | None:
     places = _places(by_rank, found)
     culprits = tuple(sorted(apart))
     claims = [
-        *(_printed(rank, by_rank[rank], line) for rank, line in sorted(apart.items())),
-        *(_printed(rank, by_rank[rank], found[rank].last) for rank in found if rank not in apart)
+        *(_claim_of(rank, by_rank[rank], line) for rank, line in sorted(apart.items())),
+        *(_claim_of(rank, by_rank[rank], found[rank].last) for rank in found if rank not in apart)
     ][:16]  # fmt: skip
     ends = "; ".join(f'{say(ranks, "end")} in "{_short(words)}"' for words, ranks in places[:_SHOWN])
     if apart:
@@ -114,7 +114,7 @@ def _places(by_rank: Mapping[int, Stream], found: Mapping[int, Standing]) -> lis
     return sorted(rows.items(), key=lambda row: (-len(row[1]), row[1]))
 
 
-def _printed(rank: int, s: Stream, line: TellingLine) -> Claim:
+def _claim_of(rank: int, s: Stream, line: TellingLine) -> Claim:
     record = Record(source="output", line=line.line, path=s.file, rank=rank, words=line.text)
     return Claim(what="printed", ranks=(rank,), words=line.text, record=record)
 

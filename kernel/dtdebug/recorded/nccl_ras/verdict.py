@@ -23,17 +23,17 @@ def verdict_of(statuses: Sequence[Status]) -> tuple[Verdict, str]:
     now = statuses[-1]
     before = statuses[-2] if len(statuses) > 1 else None
     if now.dead_number:
-        return _gone(now, now.dead, now.dead_number, dead=True), ""
+        return _unreachable(now, now.dead, now.dead_number, dead=True), ""
     if now.silent_number or any(c.missing_number for c in now.communicators):
-        return _gone(now, now.silent, now.silent_number, dead=False), ""
+        return _unreachable(now, now.silent, now.silent_number, dead=False), ""
     if failed := next((c for c in now.communicators if c.errors), None):
-        return _failed(now, failed), ""
+        return _failure(now, failed), ""
     rows = [(c, m) for c in now.communicators for m in c.mismatches if m.what != "status"]
     rows.sort(key=lambda row: -(row[0].size or sum(g.number for g in row[1].groups)))
     if not rows:
         return _even(now)
     comm, mismatch = rows[0]
-    return _behind(now, comm, mismatch, _moved(before, comm, mismatch) if before is not None else None)
+    return _behind(now, comm, mismatch, _has_moved(before, comm, mismatch) if before is not None else None)
 
 
 def _even(now: Status) -> tuple[Verdict, str]:
@@ -57,7 +57,7 @@ def _even(now: Status) -> tuple[Verdict, str]:
     return Verdict(kind="none", confidence=0.5, summary=said), ""
 
 
-def _gone(now: Status, processes: Sequence[Member], number: int, *, dead: bool) -> Verdict:
+def _unreachable(now: Status, processes: Sequence[Member], number: int, *, dead: bool) -> Verdict:
     """Return the verdict on processes that RAS can't reach."""
     comm = max(now.communicators, key=lambda c: (bool(c.missing), c.size or 0), default=None)
     missing = comm.missing if comm is not None else ()
@@ -90,7 +90,7 @@ def _gone(now: Status, processes: Sequence[Member], number: int, *, dead: bool) 
     )
 
 
-def _failed(now: Status, comm: Communicator) -> Verdict:
+def _failure(now: Status, comm: Communicator) -> Verdict:
     ranks = tuple(sorted({m.rank for m in comm.failed if m.rank is not None}))
     return Verdict(
         kind="not_understood",
@@ -143,7 +143,7 @@ def _behind(now: Status, comm: Communicator, mismatch: Mismatch, moved: bool | N
     return verdict, ""
 
 
-def _moved(before: Status, comm: Communicator, mismatch: Mismatch) -> bool:
+def _has_moved(before: Status, comm: Communicator, mismatch: Mismatch) -> bool:
     """True if an earlier status has other counts for a communicator."""
     then = next((c for c in before.communicators if c.name == comm.name), None)
     old = next((m for m in then.mismatches if m.what == mismatch.what), None) if then is not None else None

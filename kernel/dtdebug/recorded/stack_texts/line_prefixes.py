@@ -61,7 +61,7 @@ def _split(line: str, is_stack_line: Callable[[str], bool], known: dict[str, Ori
         m = _PREFIX.match(rest)
         if m is None:
             break
-        origin, rest = _joined(origin, m), rest[m.end() :]
+        origin, rest = _join(origin, m), rest[m.end() :]
         taken += m[0].strip()
         if taken in known:
             known_origin = known[taken]
@@ -74,7 +74,7 @@ def _split(line: str, is_stack_line: Callable[[str], bool], known: dict[str, Ori
     return Origin(), line
 
 
-def _joined(origin: Origin, m: re.Match[str]) -> Origin:
+def _join(origin: Origin, m: re.Match[str]) -> Origin:
     """Return the origin with what one more prefix says."""
     if m["rank"] is not None:
         number = int(m["rank"])

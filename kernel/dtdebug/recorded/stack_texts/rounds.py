@@ -248,7 +248,7 @@ def _state(seen: _Seen, rank: int, world: int) -> RankState:
         source="native" if native else "stack", path=inner.file or process.file, line=inner.line, words=words, rank=rank
     )
     waiting = by_stack(stack, native, record) or by_native(native, record, has_stack=bool(stack))
-    beside = tuple(_beside(process, main, rank))
+    beside = tuple(_other_threads(process, main, rank))
     pending = operation(stack, native)
     if pending is None and (waiting is None or waiting.kind == "thread") and _is_backward(stack):
         pending = next((Operation(op=w.op) for w in beside if w.kind == "collective" and w.op), None)
@@ -274,7 +274,7 @@ def _is_backward(stack: Sequence[Frame]) -> bool:
     return bool(inner)
 
 
-def _beside(process: TextProcess, main: TextThread, rank: int) -> Iterator[Waiting]:
+def _other_threads(process: TextProcess, main: TextThread, rank: int) -> Iterator[Waiting]:
     """Yield what other threads wait in among ranks: the backward pass runs in one."""
     for thread in process.threads:
         if thread is main or thread.name.startswith("pt_"):

@@ -86,7 +86,7 @@ def _divergence(code: Code, decision: Decision) -> Divergence | None:
         return _at_loop(code, node, kind)
     if isinstance(node, ast.ExceptHandler):
         leave = _leave(code, node.body)
-        missed = _missed(code, node, leave) if leave is not None else ()
+        missed = _missed_meetings(code, node, leave) if leave is not None else ()
         return Divergence(leave, kind, "leave", missed[0]) if leave is not None and missed else None
     return _at_condition(code, node, decision, kind)
 
@@ -134,7 +134,7 @@ def _at_condition(code: Code, node: ast.AST, decision: Decision, kind: Kind) -> 
     body, orelse = home.meetings_of(node.body), home.meetings_of(node.orelse)
     leave, other = _leave(code, node.body), _leave(code, node.orelse)
     if type(leave) is not type(other):
-        missed = _missed(code, node, leave if leave is not None else other)
+        missed = _missed_meetings(code, node, leave if leave is not None else other)
         if not missed or (body if leave is not None else orelse) == missed:
             return None  # those that leave come to the same calls before
         skips = missed[0] == "backward" and not isinstance(leave or other, ast.Break)
@@ -210,7 +210,7 @@ def _leave(code: Code, block: list[ast.stmt]) -> ast.stmt | None:
     return None
 
 
-def _missed(code: Code, node: ast.AST, leave: ast.stmt | None) -> tuple[str, ...]:
+def _missed_meetings(code: Code, node: ast.AST, leave: ast.stmt | None) -> tuple[str, ...]:
     """Return the meetings that a rank misses after it leaves."""
     home = interpreter(code)
     function = code.function(node) or code.tree

@@ -169,12 +169,12 @@ class Frame:
         if name:
             self._set(name, value)
         elif isinstance(target, ast.Subscript) and (name := dotted_name(target.value)):
-            self._set(name, self._named(target.value) | value)
+            self._set(name, self._value_of_name(target.value) | value)
 
     def _add(self, node: ast.AugAssign, control: Value) -> None:
         name = dotted_name(node.target)
         if name:
-            self._set(name, mix(self._named(node.target), self.value(node.value), control))
+            self._set(name, mix(self._value_of_name(node.target), self.value(node.value), control))
 
     def _return(self, node: ast.Return, control: Value) -> None:
         value = self.value(node.value) if node.value is not None else EQUAL
@@ -320,7 +320,7 @@ class Frame:
         self.env[name] = value
         self._known = {}
 
-    def _named(self, node: ast.expr) -> Value:
+    def _value_of_name(self, node: ast.expr) -> Value:
         """Return the value of a name or attribute."""
         name = dotted_name(node)
         if name in self.env:

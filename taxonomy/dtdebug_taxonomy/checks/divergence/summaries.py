@@ -55,10 +55,10 @@ def replace_parameters(value: Value, given: dict[str, Value]) -> Value:
     if not value.of_kind("parameter"):
         return value
     rest = Value(frozenset(o for o in value.origins if o.kind != "parameter"), value.callees)
-    return mix(rest, *(_given(o, given) for o in value.origins if o.kind == "parameter"))
+    return mix(rest, *(_argument(o, given) for o in value.origins if o.kind == "parameter"))
 
 
-def _given(origin: Origin, given: dict[str, Value]) -> Value:
+def _argument(origin: Origin, given: dict[str, Value]) -> Value:
     value = given.get(origin.name, EQUAL)
     return value.items if origin.item else value
 

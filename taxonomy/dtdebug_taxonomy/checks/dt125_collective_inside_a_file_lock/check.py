@@ -29,7 +29,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return
     seen: set[ast.Call] = set()
-    for call in _held(code):
+    for call in _calls_under_lock(code):
         if call in seen or guards(code).around(call):
             continue
         seen.add(call)
@@ -43,7 +43,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _held(code: Code) -> Iterator[ast.Call]:
+def _calls_under_lock(code: Code) -> Iterator[ast.Call]:
     """Yield the calls that wait for all ranks while a lock is held that each rank takes."""
     for block in code.nodes(ast.With):
         if any(_is_lock(code, item.context_expr) for item in block.items) and not guards(code).around(block):

@@ -84,7 +84,7 @@ def broken_calls(code: Code, *, size: int | None = None, option: Option | None =
         for api in _apis(code, call):
             contracts = [c for c in load_contracts().called(api) if c.demand and not asks_the_failure(c.demand)]
             this = _Asked(code, call, api, asked)
-            found = next(filter(None, (_broken(this, c, size) for c in contracts)), None)
+            found = next(filter(None, (_find_breach(this, c, size) for c in contracts)), None)
             if found is not None:
                 yield found
                 break
@@ -156,7 +156,7 @@ def _methods(*, of_tensor: bool) -> frozenset[str]:
     )
 
 
-def _broken(this: _Asked, contract: Contract, size: int | None) -> BrokenCall | None:
+def _find_breach(this: _Asked, contract: Contract, size: int | None) -> BrokenCall | None:
     code, call, _, option = this
     first = _outcome(this, contract, World())
     if first.broken is False or _is_guarded(code, call, first.known):
@@ -376,7 +376,7 @@ def sentence(code: Code, found: BrokenCall) -> str:
     size, rank = found.world
     by_rank = names_in(found.contract.demand) | (names_in(found.contract.when) if found.contract.when else frozenset())
     place = f", on rank {rank} of {size}" if size is not None and "rank" in by_rank else ""
-    more = [_decided(code, o) for o in found.origins if _matters(o)][:2]
+    more = [_decision(code, o) for o in found.origins if _matters(o)][:2]
     more += ["it is so with any number of ranks"] if size is not None and not found.is_started else []
     return f"{'; '.join([said + place, *more])}."
 
@@ -386,7 +386,7 @@ def _matters(origin: Origin) -> bool:
     return origin.name.rpartition(".")[2] not in {"rank", "world_size"} and not isinstance(origin.node, ast.Attribute)
 
 
-def _decided(code: Code, origin: Origin) -> str:
+def _decision(code: Code, origin: Origin) -> str:
     line = origin.code.text.place(origin.code.span(origin.node).start).line
     at = f"line {line}" if origin.code is code else f"{origin.code.path.rpartition('/')[2]}:{line}"
     if origin.is_default and isinstance(origin.node, ast.Call):
@@ -410,7 +410,7 @@ def _fix(code: Code, contract: Contract, call: ast.Call, outcome: _Outcome, worl
         title = fill(contract.fix, outcome.given, strict=False).rstrip(".")
         return Fix(title, (Edit(Span(*about[1]), text),))
     left, right = _numbers(contract, outcome)
-    node = _made(code, call, about[1]) if about is not None else None
+    node = _maker(code, call, about[1]) if about is not None else None
     if not contract.write or left is None or right is None or node is None or not module.isidentifier():
         return None
     counted = fill(contract.write, outcome.given, {"module": module})
@@ -443,7 +443,7 @@ def _numbers(contract: Contract, outcome: _Outcome) -> tuple[int | None, int | N
     return (one, other) if isinstance(one, int) and isinstance(other, int) else (None, None)
 
 
-def _made(code: Code, call: ast.Call, span: tuple[int, int]) -> ast.expr | None:
+def _maker(code: Code, call: ast.Call, span: tuple[int, int]) -> ast.expr | None:
     """Return the expression of an argument, or of the one assignment that made it."""
     given = (*call.args, *(k.value for k in call.keywords))
     node = next((n for n in given if tuple(code.span(n)) == span), None)

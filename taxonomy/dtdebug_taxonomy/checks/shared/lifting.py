@@ -193,14 +193,14 @@ class _Lift:
                     n for n in range(head - 1, first - 1, -1) if code.text.line(n).split("#")[0].rstrip()[-1:] == ":"
                 )
                 deep = indent_of(code, inside[0])
-                top = self._reindented(above, end, old, new, None)
+                top = self._reindent(above, end, old, new, None)
                 below = self._block(inside, end, deep, new + deep[len(old) :])
                 if top is None or below is None or head == first:
                     return None
                 lines += [*top, *below]
             else:
                 everyone = s in self.everyone
-                moved = self._reindented(above, last, old, new if everyone else new + step, s)
+                moved = self._reindent(above, last, old, new if everyone else new + step, s)
                 if moved is None:
                     return None
                 if everyone:
@@ -212,7 +212,7 @@ class _Lift:
         close()
         return lines
 
-    def _reindented(self, above: int, last: int, old: str, new: str, statement: ast.stmt | None) -> list[str] | None:
+    def _reindent(self, above: int, last: int, old: str, new: str, statement: ast.stmt | None) -> list[str] | None:
         """Return the lines after one up to another with another indentation."""
         code = self.code
         if statement is not None and not _own_lines(code, statement, moves=old != new):

@@ -40,7 +40,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         left, test, right = found
         end = error.line or len(output)
         above = output[max(end - _ABOVE, 0) : end]
-        a, b = _printed(above, left), _printed(above, right)
+        a, b = _printed_value(above, left), _printed_value(above, right)
         if a is None or b is None or _TESTS[test][0](a, b):
             continue
         fix = f"Look where `{left}` comes from: it has to be {_TESTS[test][1]} {b:g} here."
@@ -78,7 +78,7 @@ def _comparison(code: str) -> tuple[str, type[ast.cmpop], str] | None:
     return ast.unparse(test.left), type(test.ops[0]), ast.unparse(test.comparators[0])
 
 
-def _printed(lines: list[str], side: str) -> float | None:
+def _printed_value(lines: list[str], side: str) -> float | None:
     """Return the value that was last printed next to the text of a side, or the number that it is."""
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", side):
         return float(side)

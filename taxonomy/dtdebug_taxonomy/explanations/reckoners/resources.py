@@ -43,7 +43,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     output = clip_lines(context.incident.snapshot.output)
     if not _WAITS.search(output):
         return
-    asked, stock = _asked(output, context.incident.prose.text), _stock(output)
+    asked, stock = _most_asked(output, context.incident.prose.text), _stock(output)
     for name in _NAMES:
         wanted, there = asked[name], stock.get(name)
         if there is None and wanted and stock:  # a status that lists other resources and not this one
@@ -54,7 +54,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             return
 
 
-def _asked(output: str, words: str) -> dict[str, float]:
+def _most_asked(output: str, words: str) -> dict[str, float]:
     """Return the most that is asked for at once, by resource."""
     found = dict.fromkeys(_NAMES, 0.0)
     for begin in islice(_ASKED.finditer(output), _MOST):

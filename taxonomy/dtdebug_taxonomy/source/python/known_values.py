@@ -114,7 +114,7 @@ class KnownValues:
             case ast.Call():
                 return self._call(node, depth)
             case ast.Name() | ast.Attribute():
-                return self._named(node, depth)
+                return self._value_of_name(node, depth)
             case ast.Subscript():
                 return self._item(node, depth)
         return None
@@ -178,7 +178,7 @@ class KnownValues:
             return None
         return plain_value(work(one, other))
 
-    def _named(self, node: ast.Name | ast.Attribute, depth: int) -> Value | None:
+    def _value_of_name(self, node: ast.Name | ast.Attribute, depth: int) -> Value | None:
         code, full = self.code, self.code.name(node)
         if full.startswith("torch.") and full[6:] in {*_DTYPES, *_SAME}:
             dtype = _SAME.get(full[6:], full[6:])

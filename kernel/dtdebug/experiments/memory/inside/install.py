@@ -109,7 +109,7 @@ class _Run:
 
     def _steps_begin(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self._live.phase, self._depth = "optimizer", 0
-        for parameter in _held(optimizer):
+        for parameter in _parameters(optimizer):
             self._live.mark(parameter, "parameters")
             self._live.mark(parameter.grad, "gradients")
 
@@ -122,7 +122,7 @@ class _Run:
         if self._steps == 1:
             self._live.restart()
         if self._steps >= _STEPS:
-            held = _held(optimizer)
+            held = _parameters(optimizer)
             self._write({
                 "parameters": len(held), "numbers": sum(p.numel() for p in held),
                 "sharded": any(hasattr(p, "_local_tensor") or hasattr(p, "_fsdp_flattened") for p in held),
@@ -138,7 +138,7 @@ class _Run:
             json.dump(found, file)
 
 
-def _held(optimizer: Any) -> list[Any]:
+def _parameters(optimizer: Any) -> list[Any]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 

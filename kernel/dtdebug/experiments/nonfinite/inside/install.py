@@ -36,7 +36,7 @@ class NonFinite:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder, self._pid = folder, os.getpid()
         self._calls = CallRecorder(copies=False)
-        self._calls.failed, self._calls.passed = self._fails, self._passed
+        self._calls.failed, self._calls.passed = self._fails, self._note_pass
         self._done = False
         self._steps = 0
         self._scaled = False
@@ -101,7 +101,7 @@ class NonFinite:
             self._fails(error)
         self._spent += time.perf_counter() - begun
 
-    def _passed(self, call: Call, name: str, module: Any) -> None:
+    def _note_pass(self, call: Call, name: str, module: Any) -> None:
         if name == "" and len(self._calls.calls) > _CALLS:
             del self._calls.calls[0]
 

@@ -268,9 +268,9 @@ class Parity:
                 return None
             return when_complete(args, kwargs, lambda: self._guard(lambda: self._compare(optimizer)))
 
-        TrainingSteps(begins, lambda optimizer: self._guard(lambda: self._ended(optimizer))).hook(module)
+        TrainingSteps(begins, lambda optimizer: self._guard(lambda: self._end_step(optimizer))).hook(module)
 
-    def _ended(self, optimizer: Any) -> None:
+    def _end_step(self, optimizer: Any) -> None:
         self._taken += 1
         window, self._window = self._window, None
         if window is not None:
@@ -300,7 +300,7 @@ class Parity:
             return
         lead = min(ranks)
         note = {
-            "rank": rank, "rows": rows, "calls": _sent(window), "frozen": sorted(window.frozen),
+            "rank": rank, "rows": rows, "calls": _sendable(window), "frozen": sorted(window.frozen),
             "group": window.group, "layers": window.layer_parts(), "cuts": window.cuts,
         }  # fmt: skip
         if rank != lead:
@@ -367,7 +367,7 @@ def _fits(window: Window) -> bool:
     return 4 * size < max(_SHARE * pages * page, 64 << 20)
 
 
-def _sent(window: Window) -> list[dict[str, Any]]:
+def _sendable(window: Window) -> list[dict[str, Any]]:
     """Return the calls as another rank can have them."""
     found = []
     for call in window.calls.calls:

@@ -20,7 +20,7 @@ class Window:
 
     def __init__(self) -> None:
         self.calls = CallRecorder(copies=True, digests=True)
-        self.calls.begun, self.calls.passed = self._begun, self._passed
+        self.calls.begun, self.calls.passed = self._begin_call, self._note_pass
         self.names: dict[int, str] = {}
         """Id of a parameter that an optimizer holds -> name."""
         self._held: dict[str, Any] = {}
@@ -76,8 +76,8 @@ class Window:
         """Return the prefix of a model's parameters."""
         return self._roots.get(id(root), "")
 
-    def _begun(self, call: Call) -> None:
-        self.uncovered = self.uncovered or _uncovered(call)
+    def _begin_call(self, call: Call) -> None:
+        self.uncovered = self.uncovered or _why_uncovered(call)
         prefix = self._prefix(call)
         reassembles = any(kind.__name__ == "FSDPModule" for m in call.root.modules() for kind in type(m).__mro__)
         for name, parameter in call.root.named_parameters():
@@ -106,7 +106,7 @@ class Window:
             self.uncovered = self.uncovered or "a model whose layers are sharded over different ranks"
         return list(next(iter(found), ()))
 
-    def _passed(self, call: Call, name: str, module: Any) -> None:
+    def _note_pass(self, call: Call, name: str, module: Any) -> None:
         if not self.sharded:
             return
         prefix = self._prefix(call) + (f"{name}." if name else "")
@@ -195,7 +195,7 @@ class Window:
         return {name: part_of(parameter) for name, parameter in self.layers.items()}
 
 
-def _uncovered(call: Call) -> str:
+def _why_uncovered(call: Call) -> str:
     """Return what makes this call one that can't be compared; "" if it can."""
     if call.wrapper == "OptimizedModule" or any(hasattr(m, "_orig_mod") for m in call.root.modules()):
         return "a compiled model"

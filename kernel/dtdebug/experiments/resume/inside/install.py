@@ -105,7 +105,7 @@ class _Steps:
         torch, notes = self._torch, self._notes
         modules: Any = sys.modules["torch.nn.modules.module"]
         modules.register_module_forward_pre_hook(guarded(notes, self._forward))
-        modules.register_module_forward_hook(guarded(notes, self._forwarded), always_call=True)
+        modules.register_module_forward_hook(guarded(notes, self._end_forward), always_call=True)
         steps = TrainingSteps(guarded(notes, self._begins), guarded(notes, self._ends))
         steps.hook(sys.modules["torch.optim.optimizer"])
         backward = torch.autograd.backward
@@ -124,7 +124,7 @@ class _Steps:
         if self._depth == 1 and self._torch.is_grad_enabled():
             self._state.note_forward(module, args)
 
-    def _forwarded(self, module: Any, args: Any, output: Any) -> None:
+    def _end_forward(self, module: Any, args: Any, output: Any) -> None:
         self._depth = max(0, self._depth - 1)
 
     def _begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
