@@ -65,8 +65,8 @@ _STATEMENTS: dict[type, str] = {
     ast.ClassDef: "_skip",
 }
 _EXPRESSIONS: dict[type, str] = {
-    ast.Name: "_named",
-    ast.Attribute: "_named",
+    ast.Name: "_value_of_name",
+    ast.Attribute: "_value_of_name",
     ast.Call: "_call",
     ast.IfExp: "_if_expression",
     ast.Compare: "_compare",
