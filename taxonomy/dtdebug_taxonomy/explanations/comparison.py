@@ -167,8 +167,8 @@ def _of_factor(c: Contrast, symptom: str, second: Contrast | None = None) -> Exp
     fix = f"Go on {good} for now. Then look at what it changes: its options, the code behind it, its release notes."
     if release:
         fix = (
-            f"Go back to {_name_value(c, c.good)}{other} for now. Then read the release notes from there to {c.bad}, and"
-            " the issues with your message: a later release may have the fix."
+            f"Go back to {_name_value(c, c.good)}{other} for now. Then read the release notes from there to {c.bad},"
+            " and the issues with your message: a later release may have the fix."
         )
     elif not c.good:
         fix = "Take the one that gives the values of one device, for now. Then look at what the other does differently."
