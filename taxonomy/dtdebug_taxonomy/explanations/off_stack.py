@@ -95,7 +95,8 @@ def file_of_another_rank(account: Account) -> Missing | None:
         return None
     at = where(first.place) if first.place.line == written.place.line else where(written.place)
     said = f"only ranks with `{first.value.name}` write it ({at}), and nothing waits for them before it is read"
-    called = next((link for link in account.links if link.how == "called" and link.depth == 0), None)
+    callers = (link for link in account.links if link.how == "called" and link.depth == 0 and not link.value.text)
+    called = next(callers, None)  # a link with a value is one that made the path
     place = called.place if called is not None else account.place
     is_here = place is not None and account.place is not None and place.file == account.place.file
     dist = account.modules[1] if is_here else ""

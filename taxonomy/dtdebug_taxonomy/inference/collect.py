@@ -89,12 +89,13 @@ def _of_those_who_waited(
 
 def _of_followers(knowledge: Knowledge, evidence: dict[str, Finding], verdict: Verdict | None) -> None:
     """Drop what other ranks printed for the loss of a rank whose own exception names what ended it."""
-    culprits = verdict.culprits if verdict is not None else ()
+    culprits, lost = (verdict.culprits, verdict.waiting) if verdict is not None else ((), ())
     rows = {name: (f, knowledge.evidence[name]) for name, f in evidence.items() if f.source == "printed"}
     if not any(f.terminal and f.rank in culprits and e.role == "root" and e.symptoms for f, e in rows.values()):
         return
     for name, (found, known) in rows.items():
-        if known.role == "cascade" and found.rank is not None and found.rank not in culprits:
+        of_other = found.rank is not None and found.rank not in culprits
+        if of_other and (known.role == "cascade" or found.rank in lost):
             del evidence[name]
 
 

@@ -6,7 +6,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple, TextIO
 
 import msgspec
@@ -112,7 +111,7 @@ def summary_line(reading: CurveReading, stream: TextIO) -> str:
     fallen = next((f for c in reading.curves if c.kind == "count" and (f := judge_counters.fall(c))), "")
     mixed = mixed or (f"; {fallen}, which is not judged" if fallen else "")
     return clean(
-        f"{curve.name.name} {drawn} {spell(values[0])} -> {spell(median(values[-3:]))}, {curve.label(0)} to "
+        f"{curve.name.name} {drawn} {spell(values[0])} -> {spell(values[-1])}, {curve.label(0)} to "
         f"{curve.label(len(curve) - 1)}{parts}{mixed or '; nothing found in ' + _count(reading)}"
     )
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.diverging import condition
+from dtdebug_taxonomy.checks.shared.diverging import callers, condition, helpers, through_call
 from dtdebug_taxonomy.checks.shared.names import DIST
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
@@ -26,7 +26,7 @@ _WHY = "all ranks must create all groups, in the same order, also those that the
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the call under the condition, or the list of ranks that differs between ranks."""
+    """Report the call under the condition, also through functions, or the list of ranks that differs between ranks."""
     if code.role == "test":
         return
     calls = [
@@ -43,6 +43,11 @@ def check(code: Code) -> Iterator[Hit]:
             yield Hit(code.span(call), f"{name}() runs {guard.test.words}: {_WHY}")
         elif ranks is not None and _differs(code, ranks):
             yield Hit(code.span(ranks), f"Each rank passes other ranks to {name}() here: {_WHY}")
+    for function, origin in helpers(code, calls).items():
+        places = callers(code, function)
+        for call in places:
+            if (guard := condition(code, call, places)) is not None:
+                yield Hit(code.span(call), f"{through_call(code, function, origin)} runs {guard.test.words}: {_WHY}")
 
 
 def _arguments(code: Code, call: ast.Call) -> tuple[str, ...]:

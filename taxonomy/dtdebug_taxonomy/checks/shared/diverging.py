@@ -91,8 +91,29 @@ def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
             continue
         if is_sure(code, call) and not guards(code).around(call):
             found[function] = origin
-            todo += [(c, origin) for c in code.callers.get(function, ())]
+            todo += [(c, origin) for c in callers(code, function)]
     return found
+
+
+def callers(code: Code, function: Function) -> Sequence[ast.Call]:
+    """Return the calls of a function in this file; of an `__init__`, those that make an object of its class."""
+    home = _made_by(code, function)
+    if home is None:
+        return code.callers.get(function, ())
+    alone = sum(c.name == home.name for c in code.nodes(ast.ClassDef)) == 1
+    return [*code.callers.get(function, ()), *(code.calls(home.name) if alone else ())]
+
+
+def _made_by(code: Code, function: Function) -> ast.ClassDef | None:
+    """Return the class whose objects a function sets up, if it is its `__init__`."""
+    home = code.parent.get(function)
+    return home if function.name == "__init__" and isinstance(home, ast.ClassDef) else None
+
+
+def through_call(code: Code, function: Function, origin: ast.Call) -> str:
+    """Return what a call of a function leads to: `save(), which calls barrier(),`."""
+    home = _made_by(code, function)
+    return f"{home.name if home is not None else function.name}(), which calls {last_name(code, origin)}(),"
 
 
 def _keeps_results(decorator: ast.expr) -> bool:
@@ -153,13 +174,13 @@ def diverging(code: Code, calls: Sequence[ast.Call]) -> Iterator[Diverging]:
     for call in calls:
         places[last_name(code, call)].append(call)
     for function, origin in through.items():
-        places[last_name(code, origin)] += code.callers.get(function, ())
+        places[last_name(code, origin)] += callers(code, function)
     for call in calls:
         name = last_name(code, call)
         if (guard := condition(code, call, places[name])) is not None:
             yield Diverging(call, f"{name}()", guard)
     for function, origin in through.items():
         name = last_name(code, origin)
-        for call in code.callers.get(function, ()):
+        for call in callers(code, function):
             if (guard := condition(code, call, places[name])) is not None:
-                yield Diverging(call, f"{function.name}(), which calls {name}(),", guard)
+                yield Diverging(call, through_call(code, function, origin), guard)
