@@ -43,7 +43,8 @@ finally:
     client.stop_channels()
     manager.shutdown_kernel(now=True)
 """
-CELLS = """import torch
+CELLS = """import time
+import torch
 import torch.distributed as dist
 from multiprocessing import Process
 
@@ -61,6 +62,7 @@ def init(rank, size):
 def unlike(rank):
     dist.init_process_group("gloo", init_method="file://{store}2", rank=rank, world_size=2)
     if rank == 0:
+        time.sleep(0.7)
         dist.send(torch.ones(4), dst=1)
     else:
         dist.recv(torch.zeros(1), src=0)
@@ -83,10 +85,10 @@ def test_the_end_of_a_rank_is_the_answer_below_a_cell_that_passed(tmp_path):
     told, _, aborted = " ".join(ran.stdout.split()).partition("TWO")
 
     assert "Rank 1: `parts` has 2 elements, and `i + rank` is 2" in told  # the values are of the rank itself
-    assert "rank 1 cell In[2], line 10" in told
+    assert "rank 1 cell In[2], line 11" in told
     assert "dist.all_reduce(parts[i + rank])" in told
-    assert "Rank 1 was aborted by gloo: it expected 4 bytes and was sent 16" in aborted  # within its first second
-    assert "cell In[2], line 21 dist.recv(torch.zeros(1), src=0)" in aborted
+    assert "Rank 1 was aborted by gloo: it expected 4 bytes and was sent 16" in aborted  # after less than a second
+    assert "cell In[2], line 23 dist.recv(torch.zeros(1), src=0)" in aborted
 
 
 def test_failed_children_are_found_wherever_variables_hold_them():
