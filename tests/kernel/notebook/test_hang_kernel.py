@@ -667,10 +667,9 @@ def test_a_store_that_a_failed_run_left_open_is_named_and_closed(kernel):
     listens = {c.laddr.port for c in psutil.Process(kernel.pid).net_connections("tcp") if c.status == "LISTEN"}
     last, *_ = kernel.run("elastic_launch(config, train)(4, False)", LONG)
 
-    assert ("error", "ok") == (first, last)
+    assert ("error", "error", "ok") == (first, again, last)
     assert f"serves the store of cell [3] at port {port}" in told[-1]["text/plain"]
-    # on a busy machine no rank may be quick enough to meet them
-    assert again == "ok" or "The ranks met the keys of an earlier run" in answers[0]["text/plain"]
+    assert "The ranks met the keys of an earlier run" in answers[0]["text/plain"]
     assert f"closed the store at port {port}" in ended
     assert port not in listens
 
