@@ -29,27 +29,37 @@ def names_beside(scope: Scope) -> tuple[Link, ...]:
 
 def holders_beside(scope: Scope, message: str) -> Iterator[Link]:
     """Yield the parts of an object that have the attribute which it lacks: `loader.sampler` has `set_epoch`."""
-    lacks = _LACKS.search(message) if scope.live and scope.call is not None else None
-    for node in ast.walk(scope.call) if lacks is not None and scope.call is not None else ():
-        if lacks is not None and isinstance(node, ast.Attribute) and node.attr == lacks["name"]:
-            for name, part in parts_of(scope.value(node.value)):
-                if not attribute(part, node.attr) is stored_in_class(part, node.attr) is MISSING:
-                    words = f"{ast.unparse(node.value)}.{name}"
-                    yield Link(value=named(words, part), how="attribute", place=place(scope, node))
+    for node in _lacking(scope, message):
+        for name, part in parts_of(scope.value(node.value)):
+            if _has(part, node.attr):
+                words = f"{ast.unparse(node.value)}.{name}"
+                yield Link(value=named(words, part), how="attribute", place=place(scope, node))
 
 
 def wrappers_beside(scope: Scope, message: str) -> Iterator[Link]:
     """Yield the objects that hold the one which lacks an attribute, and have it: `ddp` has `no_sync`, its model not."""
-    lacks = _LACKS.search(message) if scope.live and scope.call is not None else None
-    for node in ast.walk(scope.call) if lacks is not None and scope.call is not None else ():
-        if lacks is None or not isinstance(node, ast.Attribute) or node.attr != lacks["name"]:
-            continue
+    for node in _lacking(scope, message):
         inner = scope.value(node.value)
         around = _around(node.value, scope) if inner is not MISSING else ()
         for words, outer in around:
             holds = outer is not inner and any(part is inner for _, part in parts_of(outer))
-            if holds and not attribute(outer, node.attr) is stored_in_class(outer, node.attr) is MISSING:
+            if holds and _has(outer, node.attr):
                 yield Link(value=named(words, outer), how="attribute", place=place(scope, node))
+
+
+def _lacking(scope: Scope, message: str) -> Iterator[ast.Attribute]:
+    """Yield the expressions of the failed call that ask an object for the attribute which it lacks."""
+    lacks = _LACKS.search(message) if scope.live else None
+    if lacks is None or scope.call is None:
+        return
+    for node in ast.walk(scope.call):
+        if isinstance(node, ast.Attribute) and node.attr == lacks["name"]:
+            yield node
+
+
+def _has(owner: Any, name: str) -> bool:
+    """True if an object or its class stores an attribute."""
+    return attribute(owner, name) is not MISSING or stored_in_class(owner, name) is not MISSING
 
 
 def _around(node: ast.expr, scope: Scope) -> Iterator[tuple[str, Any]]:

@@ -26,7 +26,7 @@ from dtdebug.account.sources import Sources, live_lines
 from dtdebug.account.values import masked
 from dtdebug.account.way_back import Deadline, WayBack
 from dtdebug.process import user_objects
-from dtdebug_taxonomy.model.account import MAX_BESIDE, Account, NamedValue
+from dtdebug_taxonomy.model.account import MAX_BESIDE, Account, Link, NamedValue
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.stacks.frames import is_made
 
@@ -101,11 +101,15 @@ def explain(
             if isinstance(node, ast.Constant) and way.is_spoken_of(node):
                 way.add_literal(name, node, scope)
     stopped = way.stopped or ("" if way.root >= 0 else _stop_line(way, call=scope.call, scope=scope))
-    having = () if deadline.is_over else (*holders_beside(scope, message), *wrappers_beside(scope, message))
-    having = (*having, *keys_beside(stack, scope))
-    beside = () if deadline.is_over else (*having, *names_beside(scope))[:MAX_BESIDE]
+    beside = () if deadline.is_over else _beside(stack, scope, message)
     found = _with(account, refusal=refusal, links=way.told(), root=way.root, by_rank=way.by_rank, beside=beside)
     return _with(found, stopped=stopped, outdated=() if deadline.is_over else outdated_objects(stack))
+
+
+def _beside(stack: Sequence[Scope], scope: Scope, message: str) -> tuple[Link, ...]:
+    """Return what stands beside a refused value: what has the attribute or key instead, then other names."""
+    having = (*holders_beside(scope, message), *wrappers_beside(scope, message), *keys_beside(stack, scope))
+    return (*having, *names_beside(scope))[:MAX_BESIDE]
 
 
 def _telling(message: str) -> str:

@@ -33,7 +33,7 @@ _LAST = 10**9
 _FIELDS = frozenset({"dataclass", "define", "frozen", "attrs", "BaseModel", "BaseSettings", "NamedTuple", "Struct"})
 _STEPS = 6
 """Maximum number of names between an object and the call that made it."""
-_SCALARS = (bool, int, float, str, type(None))
+SCALARS = (bool, int, float, str, type(None))
 _GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
 
 
@@ -542,7 +542,7 @@ def _is_other(written: ast.expr | None, value: object) -> bool:
         literal = ast.literal_eval(written)
     except ValueError:
         return False
-    if is_exactly(literal, (list, dict, set)) or not is_exactly(value, _SCALARS):
+    if is_exactly(literal, (list, dict, set)) or not is_exactly(value, SCALARS):
         return type(literal) is not type(value)
     return type(literal) is not type(value) or literal != value
 

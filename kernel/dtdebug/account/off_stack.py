@@ -164,9 +164,10 @@ def _is_none(node: ast.expr) -> bool:
 
 def _is_mentioned(name: str, scope: Scope, sources: Sources) -> bool:
     """True if a program speaks of a method anywhere: it may be called by way of that."""
-    programs = own_programs(scope, sources)
-    return any(n.attr == name for program in programs for n in program.code.nodes(ast.Attribute)) or any(
-        n.value == name for program in own_programs(scope, sources) for n in program.code.nodes(ast.Constant)
+    return any(
+        any(n.attr == name for n in program.code.nodes(ast.Attribute))
+        or any(n.value == name for n in program.code.nodes(ast.Constant))
+        for program in own_programs(scope, sources)
     )
 
 

@@ -24,7 +24,7 @@ from dtdebug.account.entering import Branches, branches_without_else, enter, non
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import idle_loop, loader_of
-from dtdebug.account.makers import Making, is_current, makings
+from dtdebug.account.makers import SCALARS, Making, is_current, makings
 from dtdebug.account.objects import MISSING, is_exactly
 from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
@@ -48,7 +48,6 @@ call that makes an object of literals."""
 _LAUNCH = 3
 """A link that only asks for what the launch gives: the one before it decides."""
 _TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
-_SCALARS = (bool, int, float, str, type(None))
 
 
 class WayBack:
@@ -149,7 +148,7 @@ class WayBack:
         """Add a line that no frame leads to, and the way back of the test on it."""
         node, scope = found.node, found.scope
         value = scope.value(node) if isinstance(node, ast.expr) else MISSING
-        shown = named(found.name, value if is_exactly(value, _SCALARS) else MISSING)
+        shown = named(found.name, value if is_exactly(value, SCALARS) else MISSING)
         sure = _DECIDED if found.how == "literal" else _COMPUTED
         at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=sure)
         for leaf in leaves(found.asked, scope) if found.asked is not None else ():
@@ -233,7 +232,7 @@ class WayBack:
     def _add_making(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
         if made.how in ("passed", "literal") and made.value is not None and made.scope.live:
             given = made.scope.value(made.value)
-            scalars = is_exactly(value, _SCALARS) and is_exactly(given, _SCALARS)
+            scalars = is_exactly(value, SCALARS) and is_exactly(given, SCALARS)
             if scalars and type(value) is type(given) and value != given:
                 return  # the value did not come from there
             value = value if given is MISSING else given
@@ -252,7 +251,7 @@ class WayBack:
             writer = writer_of(made, self._sources) if reads else None
             sure = (_LAUNCH if asks else _sure(made)) if writer is None else None
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
-            at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, _SCALARS), sure=sure)
+            at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, SCALARS), sure=sure)
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
             if writer is not None:
@@ -378,7 +377,7 @@ class WayBack:
             sure = None if parts else _DECIDED if is_literal(returned) else _MADE
             sure = _DECIDED if computes(returned) else sure
             at = self._add(
-                link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, _SCALARS), sure=sure
+                link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, SCALARS), sure=sure
             )
             if at >= 0 and differs_by_itself(returned):
                 self._own.append(at)
