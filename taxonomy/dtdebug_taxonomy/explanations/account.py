@@ -17,6 +17,7 @@ from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
+from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
@@ -496,11 +497,11 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"
     why = _guard_ranks(account, values, accounts)
     number = account_edits.written_as_number(link)
-    if (number or typed is not None) and link is not None and _OF_TEXT.search(account.exception):
+    if number and link is not None and _OF_TEXT.search(account.exception):
         said = f"{prefix}`{link.value.name}` is {link.value.text}, a string, not a number"
-        fix = fix if typed is not None else f"Edit {where_to}: write {number}."
+        fix = f"Edit {where_to}: write {number}."
         title = f"{said}{decided_clause(account, link)}"
-        return _explanation(context, account, title, fix, _SURE, "text-for-a-number", why, typed, place)
+        return _explanation(context, account, title, fix, _SURE, TEXT_FOR_NUMBER, why, None, place)
     evidence = "refused-by-a-test" if test else "call-failed"
     return _explanation(context, account, title, fix, probability, evidence, why, typed or edit, place)
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from dtdebug_taxonomy.explanations.account_words import Edit
 from dtdebug_taxonomy.model.account import Link, Place
 
+TEXT_FOR_NUMBER = "text-for-a-number"
+"""Evidence: a string stands where a number is needed, and what made it says so."""
+
 
 class Fault(NamedTuple):
     """The fault of one expression of the line that raised."""
@@ -23,5 +26,5 @@ class Fault(NamedTuple):
     """The other side, if either of two places can be wrong."""
     likely: bool = False
     """Names or values point at the place, and do not prove it."""
-    proven: bool = False
-    """The line lacks what the edit gives it, whatever else was meant."""
+    evidence: str = ""
+    """What shows it, where that is more than the value that was refused."""

@@ -73,8 +73,8 @@ def _explanation(context: Context, account: Account, found: Fault, accounts: Seq
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
-    evidence = TWO_SIDES if found.other is not None or found.likely else EVIDENCE
-    reason = reason_from(account, "text-for-a-number" if found.proven else evidence)
+    evidence = found.evidence or (TWO_SIDES if found.other is not None or found.likely else EVIDENCE)
+    reason = reason_from(account, evidence)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
     whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))

@@ -7,7 +7,7 @@ import re
 
 from dtdebug_taxonomy.explanations.account_edits import UNTYPED, typed_option
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
-from dtdebug_taxonomy.explanations.faults import Fault
+from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER, Fault
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line, read_call
 from dtdebug_taxonomy.model.account import Account, Link
 
@@ -36,7 +36,7 @@ def of_text_for_number(account: Account) -> Fault | None:
     kind = "float" if found is not None and (found["part"] or found["power"]) else "int"
     said = f"`{name}` is {text}, a string, not a number"
     if (typed := typed_option(link)) is not None:
-        return Fault(said, UNTYPED, link, typed, proven=True)
+        return Fault(said, UNTYPED, link, typed, evidence=TEXT_FOR_NUMBER)
     edit = _convert_variable(link, kind)
     if edit is not None:
         return Fault(said, f"what the environment gives is text: convert it with `{kind}`.", link, edit)

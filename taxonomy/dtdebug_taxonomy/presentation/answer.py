@@ -303,7 +303,7 @@ def _measured_fix(cause: Explanation | None, broken: Violation | None) -> Fix | 
     """Return the fix: that of what the watch saw, unless the cause says more than a class of causes."""
     if broken is not None and broken.fix and not broken.cause and (cause is None or not cause.specific):
         own = _fix(cause) if cause is not None and cause.diff_of == "yours" else None
-        return own or Fix(text=plain(first_parts(broken.fix, _SENTENCE), _SENTENCE))
+        return own or Fix(text=plain(_sentence(first_parts(broken.fix, _SENTENCE)), _SENTENCE))
     return _fix(cause) if cause is not None else None
 
 
@@ -312,7 +312,7 @@ def _fix(cause: Explanation) -> Fix:
     agrees = bool(mine) and any(r.evidence == parting.EVIDENCE for r in cause.because)  # by what the diff does
     proven = agrees or (cause.settled and not any(r.evidence in _OF_CAUSE for r in cause.because))
     proven = cause.works if cause.tried else proven
-    text = plain(first_parts(cause.fix, _SENTENCE), _SENTENCE)
+    text = plain(_sentence(first_parts(cause.fix, _SENTENCE)), _SENTENCE)
     return Fix(text=text, file=cause.file, line=cause.line, diff=mine, proven=proven, tried=cause.tried)
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from dtdebug.experiments.parity.inside.entries import entries
+from dtdebug.experiments.parity.inside.parts import merge
 from dtdebug.experiments.parity.inside.recompute import Again
 from dtdebug.experiments.parity.inside.window import Window
 
@@ -82,7 +83,7 @@ def _explain(
     if not seen:
         return {"is": "none"}
     if sharded and next(iter(seen.values())).isnan().any():
-        seen = {min(seen): _merge(list(seen.values()))}
+        seen = {min(seen): merge(list(seen.values()))}
     if any(not bool(torch.isfinite(v).all()) for v in seen.values()):
         return {"is": "not finite"}
     mean = own.mean(dim=0)
@@ -125,14 +126,6 @@ def _by_pass(held: dict[int, Any], when: str, ranks: list[int], limit: float) ->
     if float((table @ solved - value).norm()) > 4 * limit or table.shape[0] < 2 * table.shape[1]:
         return {}
     return {"is": "passes", "passes": [[*n, round(float(w), 6)] for n, w in zip(names, solved, strict=True)]}
-
-
-def _merge(parts: list[Any]) -> Any:
-    torch: Any = sys.modules["torch"]
-    whole = parts[0].clone()
-    for part in parts[1:]:
-        whole = torch.where(whole.isnan(), part, whole)
-    return whole
 
 
 def _less(value: Any, base: Any) -> Any:

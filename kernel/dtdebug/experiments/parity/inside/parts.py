@@ -50,7 +50,7 @@ def whole_of(parts: Iterable[dict[str, Any]], shape: tuple[int, ...] | None = No
     rows = list(parts)
     first = rows[0]
     if first["partial"]:
-        return sum(row["own"] for row in rows[1:]) + first["own"] if len(rows) > 1 else first["own"]
+        return sum((row["own"] for row in rows[1:]), first["own"])
     if first["begin"] is None:
         own = [row["own"] for row in rows]
         if shape is None or tuple(own[0].shape) == tuple(shape):

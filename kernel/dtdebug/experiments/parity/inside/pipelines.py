@@ -40,8 +40,7 @@ def patch_schedules(module: ModuleType, begun: Callable[[Pass], None], ended: Ca
 def _around(step: Any, begun: Callable[[Pass], None], ended: Callable[[Any], None]) -> Any:
     @functools.wraps(step)
     def run(schedule: Any, *args: Any, **kwargs: Any) -> Any:
-        begun_with = (schedule, args, kwargs)
-        begun(Pass(*begun_with))
+        begun(Pass(schedule, args, kwargs))
         result = step(schedule, *args, **kwargs)
         ended(schedule)
         return result
