@@ -9,13 +9,14 @@ import ast
 import re
 
 from dtdebug.account.makers import Making
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, NODE_RANK, RANK
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _RANK = re.compile(
     r"(?:global_|local_|node_|my_|dp_|world_)?rank|get_(?:global_|local_|node_)?rank|(?:local_)?process_index"
     r"|is_(?:local_)?main_process|is_(?:global_)?(?:master|rank_zero|zero)|is_main"
 )
-_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK"})
+_VARIABLES = frozenset({*RANK, *LOCAL_RANK, *NODE_RANK})
 _CHANCE = frozenset({
     "random.choice", "random.choices", "random.randint", "random.random", "random.randrange", "random.sample",
     "random.uniform", "np.random.choice", "np.random.randint", "numpy.random.choice", "numpy.random.randint",

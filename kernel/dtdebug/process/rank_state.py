@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, LOCAL_WORLD_SIZE, RANK, WORLD_SIZE, read_number
 from dtdebug_taxonomy.model.ranks import RankState
 
 _VERSIONED = (
@@ -42,14 +43,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _number(variables: Mapping[str, str], *names: str) -> int | None:
-    for name in names:
-        value = variables.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return None
-
-
 def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True) -> RankState | None:
     """Return rank, world size and backend of this process, or None if it is not a rank.
 
@@ -59,18 +52,14 @@ def rank_state(variables: Mapping[str, str] = os.environ, *, memory: bool = True
     distributed: Any = sys.modules.get("torch.distributed")
     # While torch is being imported, or if built without it, the module exists and the function does not.
     initialized = bool(getattr(distributed, "is_initialized", bool)())
-    world = _number(variables, "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS")
+    world = read_number(variables, WORLD_SIZE)
     if not initialized and world is None:
         return None
     return RankState(
-        rank=distributed.get_rank()
-        if initialized
-        else _number(variables, "RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID"),
+        rank=distributed.get_rank() if initialized else read_number(variables, RANK),
         world_size=distributed.get_world_size() if initialized else world,
-        local_rank=_number(
-            variables, "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "SLURM_LOCALID"
-        ),
-        local_world_size=_number(variables, "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE"),
+        local_rank=read_number(variables, LOCAL_RANK),
+        local_world_size=read_number(variables, LOCAL_WORLD_SIZE),
         host=socket.gethostname(),
         pid=os.getpid(),
         backend=str(distributed.get_backend()) if initialized else "",

@@ -9,11 +9,10 @@ from pathlib import Path, PurePath
 from dtdebug.doctor.launch import hostfile, launchers, mpi, script
 from dtdebug.doctor.launch.expansion import is_known, reasons
 from dtdebug.doctor.types import Launch
+from dtdebug_taxonomy.model.launch_variables import LOCAL_WORLD_SIZE, NODE_RANK, NODES, RANK, WORLD_SIZE
 from dtdebug_taxonomy.source.shell import launch as launches
 from dtdebug_taxonomy.source.shell.script import Script
 
-_STARTED = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
-"""Variables of ranks that a batch system or MPI started."""
 _ENDPOINT = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 
 
@@ -52,7 +51,7 @@ def read_launch(
         found = _with(found, node=node)
     if nodes is not None and found.nodes == 1:
         found = _with(found, nodes=nodes, least=nodes)
-    if node is not None or any(variables.get(name) for name in _STARTED):
+    if node is not None or any(variables.get(name) for name in RANK[1:]):
         found = _with(found, starts="")
     return found
 
@@ -212,16 +211,16 @@ def _of_variables(command: Sequence[str], variables: Mapping[str, str]) -> Launc
         return next((n for n in (launchers.to_count(variables.get(name, "")) for name in names) if n is not None), None)
 
     address, port = variables.get("MASTER_ADDR", ""), first("MASTER_PORT")
-    nodes = first("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
-    world = first("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
-    local = first("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
-    rank = first("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+    nodes = first(*NODES)
+    world = first(*WORLD_SIZE)
+    local = first(*LOCAL_WORLD_SIZE)
+    rank = first(*RANK)
     if local is None and world and nodes and world % nodes == 0:
         local = world // nodes
     if nodes is None:
         nodes = world // local if world and local and world % local == 0 else world or 1
         local = local or (1 if world else None)
-    node = first("SLURM_NODEID", "GROUP_RANK")
+    node = first(*NODE_RANK)
     if node is None and rank is not None and local:
         node = rank // local
     start = next((i for i, word in enumerate(command[:64]) if PurePath(word).name.startswith("python")), len(command))

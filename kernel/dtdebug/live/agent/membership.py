@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from dtdebug_taxonomy.model.launch_variables import RANK
+
 MARK = "DTDEBUG_ARMED"
 """Environment variable: process id of the armed rank, and the values of the variables that name it."""
-_OF_CLUSTER = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "HOROVOD_RANK", "SLURM_PROCID")
-_NAMING = ("RANK", "LOCAL_RANK", *_OF_CLUSTER)
 _LAUNCHERS = frozenset(
     ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner",
      "accelerate.commands.accelerate_cli", "deepspeed.launcher.launch", "horovod.runner.launch")
@@ -28,7 +28,7 @@ def is_named(variables: Mapping[str, str] = os.environ) -> bool:
     """True if the environment names this process a rank, and it is neither a rank's helper nor a launcher."""
     if variables.get("RANK", "").isdecimal():
         return not _is_helper(variables)
-    by_cluster = any(variables.get(name, "").isdecimal() for name in _OF_CLUSTER)
+    by_cluster = any(variables.get(name, "").isdecimal() for name in RANK[1:])
     return by_cluster and not _is_helper(variables) and not _is_launcher()
 
 
@@ -59,7 +59,7 @@ def _valid_number(value: object) -> int | None:
 
 
 def _identity(variables: Mapping[str, str]) -> str:
-    return ",".join(variables.get(name, "") for name in _NAMING)
+    return ",".join(variables.get(name, "") for name in (*RANK, "LOCAL_RANK"))
 
 
 def _is_helper(variables: Mapping[str, str]) -> bool:

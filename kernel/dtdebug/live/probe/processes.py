@@ -17,12 +17,8 @@ import msgspec
 import psutil
 
 from dtdebug.privacy.sanitize import allowed_variables
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, LOCAL_WORLD_SIZE, RANK, WORLD_SIZE, read_number
 
-_RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
-"""Nearest to the program first: torchrun's variable outranks that of the srun that started torchrun."""
-_WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS")
-_LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
-_LOCAL_WORLD = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE")
 _PYTHON = re.compile(r"(?:python|pypy|pt_main_thread)[\w.-]*(?:\.exe)?\Z")
 _LAUNCHER = re.compile(
     r"(?:\A|[/\\])(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec|srun|colossalai|dtdebug|fabric|ipcluster"
@@ -100,7 +96,7 @@ def ranks_among(family: Sequence[_Process]) -> list[RankProcess]:
         if not _is_program(process) or any(up in ranks for up in _ancestors(process, by_pid)):
             continue
         spawned = _is_spawned(process, by_pid.get(process.parent))
-        named = _number(process.variables, _RANK)
+        named = read_number(process.variables, RANK)
         if spawned or (named is not None and not _only_launches(process, family, by_pid)):
             ranks[process.pid] = _rank_process(process, named)
     return sorted(ranks.values(), key=lambda found: (found.rank is None, found.rank or 0, found.pid))
@@ -111,7 +107,7 @@ def describe(pid: int) -> RankProcess:
     with suppress(psutil.Error):
         seen = see(psutil.Process(pid))
         if seen is not None:
-            return _rank_process(seen, _number(seen.variables, _RANK))
+            return _rank_process(seen, read_number(seen.variables, RANK))
     return RankProcess(pid=pid)
 
 
@@ -178,20 +174,20 @@ def _self_launched_ranks(process: _Process, family: Sequence[_Process]) -> dict[
     https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/fabric/strategies/launchers/subprocess_script.py
     """
     below = [p for p in family if p.parent == process.pid and _is_program(p) and p.variables.get("NODE_RANK") == "0"]
-    local = {_number(p.variables, ("LOCAL_RANK",)): p for p in below if _number(p.variables, _RANK) is None}
+    local = {read_number(p.variables, LOCAL_RANK): p for p in below if read_number(p.variables, RANK) is None}
     own = process.variables.get("LOCAL_RANK", "0")
     if not local or set(local) != set(range(1, len(local) + 1)) or own != "0" or not _is_program(process):
         return {}
     alike = next(iter(local.values())).variables
-    first = msgspec.structs.replace(_rank_process(process, 0), world_size=_number(alike, _WORLD), local_rank=0)
+    first = msgspec.structs.replace(_rank_process(process, 0), world_size=read_number(alike, WORLD_SIZE), local_rank=0)
     return {process.pid: first} | {p.pid: _rank_process(p, rank) for rank, p in local.items()}
 
 
 def _only_launches(process: _Process, family: Sequence[_Process], by_pid: Mapping[int, _Process]) -> bool:
     """True if its children have rank numbers that it does not have itself."""
-    own = _number(process.variables, _RANK)
+    own = read_number(process.variables, RANK)
     below = [p for p in family if any(up == process.pid for up in _ancestors(p, by_pid))]
-    return len({_number(p.variables, _RANK) for p in below if _is_program(p)} - {None, own}) > 0
+    return len({read_number(p.variables, RANK) for p in below if _is_program(p)} - {None, own}) > 0
 
 
 def _ancestors(process: _Process, by_pid: Mapping[int, _Process]) -> Iterator[int]:
@@ -207,19 +203,11 @@ def _rank_process(process: _Process, rank: int | None) -> RankProcess:
         pid=process.pid,
         parent=process.parent,
         rank=rank,
-        world_size=_number(process.variables, _WORLD),
-        local_rank=_number(process.variables, _LOCAL),
-        local_world_size=_number(process.variables, _LOCAL_WORLD),
+        world_size=read_number(process.variables, WORLD_SIZE),
+        local_rank=read_number(process.variables, LOCAL_RANK),
+        local_world_size=read_number(process.variables, LOCAL_WORLD_SIZE),
         environment=allowed_variables(process.variables),
     )
-
-
-def _number(variables: Mapping[str, str], names: Sequence[str]) -> int | None:
-    for name in names:
-        value = variables.get(name, "")
-        if value.isdecimal() and len(value) < 10:
-            return int(value)
-    return None
 
 
 class MemoryKills:

@@ -12,11 +12,11 @@ from dtdebug_taxonomy.checks.shared.environment import reading, settings
 from dtdebug_taxonomy.checks.shared.fixing import environment_number
 from dtdebug_taxonomy.checks.shared.names import INIT
 from dtdebug_taxonomy.checks.shared.values import returned_values
+from dtdebug_taxonomy.model.launch_variables import RANK
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import several
 
-_GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"}
 _LOCAL = {"RANK": "LOCAL_RANK", "SLURM_PROCID": "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_LOCAL_RANK"}
 _RANK_CALLS = {
     "torch.distributed.get_rank",
@@ -76,7 +76,7 @@ def _global_rank(code: Code, node: ast.expr | None, depth: int = 4) -> tuple[str
         if name in _RANK_CALLS and not node.args and not node.keywords:
             return f"{name.rsplit('.', 1)[-1]}()", node
     if (read := reading(code, node)) is not None:
-        return (read.variable, node) if read.variable in _GLOBAL else None
+        return (read.variable, node) if read.variable in RANK else None
     if isinstance(node, ast.Call) and (function := code.local_function(node)) is not None:
         found = [_global_rank(code, v, depth - 1) for v in returned_values(code, function) if code.constant(v) != 0]
         return (found[0][0], node) if found and all(found) and found[0] else None

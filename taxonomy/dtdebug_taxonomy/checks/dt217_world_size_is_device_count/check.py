@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.shared.environment import reading
 from dtdebug_taxonomy.checks.shared.fixing import environment_number
 from dtdebug_taxonomy.checks.shared.names import INIT
+from dtdebug_taxonomy.model.launch_variables import RANK
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 
@@ -20,7 +21,6 @@ _STARTS = {
     "multiprocessing.Process",
 }
 _GLOBAL_FIGURE = re.compile(r"accum|batch", re.IGNORECASE)
-_GLOBAL = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -72,6 +72,6 @@ def _is_global(code: Code, node: ast.expr | None) -> bool:
         if isinstance(inner, ast.Call) and code.name(inner.func) == "int" and inner.args:
             inner = inner.args[0]
         read = reading(code, inner)
-        if read is None or read.variable not in _GLOBAL:
+        if read is None or read.variable not in RANK:
             return False
     return True

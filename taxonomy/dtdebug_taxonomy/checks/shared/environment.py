@@ -6,16 +6,11 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, NODES, RANK, WORLD_SIZE
 from dtdebug_taxonomy.source.python.code import Code
 
-RANKS = {
-    "RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_RANK",
-}  # fmt: skip
-SIZES = {
-    "WORLD_SIZE", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES", "SLURM_JOB_NUM_NODES", "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_SIZE", "MASTER_PORT",
-}  # fmt: skip
+RANKS = {*RANK, *LOCAL_RANK, *NODE_RANK}
+SIZES = {*WORLD_SIZE, *LOCAL_WORLD_SIZE, *NODES, "MASTER_PORT"}
 RENDEZVOUS = {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}
 
 

@@ -9,6 +9,7 @@ import ast
 import re
 from functools import lru_cache
 
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, NODE_RANK, RANK
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 
@@ -57,20 +58,7 @@ _KEY = re.compile(r"(local|global|world|node|process)_(rank|index)")
 _NO_RANK = re.compile(r"(?i)matrix_rank|lora|adapter|peft|svd|tucker|low_?rank|argsort|(^|\.)(len|dim|ndim)$")
 _FOLLOWED = 3
 """Maximum number of assignments and calls to follow."""
-_VARIABLES = {
-    "RANK": "global",
-    "SLURM_PROCID": "global",
-    "OMPI_COMM_WORLD_RANK": "global",
-    "PMI_RANK": "global",
-    "PMIX_RANK": "global",
-    "LOCAL_RANK": "local",
-    "SLURM_LOCALID": "local",
-    "OMPI_COMM_WORLD_LOCAL_RANK": "local",
-    "MPI_LOCALRANKID": "local",
-    "NODE_RANK": "node_rank",
-    "GROUP_RANK": "node_rank",
-    "SLURM_NODEID": "node_rank",
-}
+_VARIABLES = dict.fromkeys(RANK, "global") | dict.fromkeys(LOCAL_RANK, "local") | dict.fromkeys(NODE_RANK, "node_rank")
 
 
 def rank(code: Code, node: ast.expr | None) -> str:
