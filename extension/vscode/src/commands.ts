@@ -47,7 +47,7 @@ export function userCommands(parts: Parts): Record<string, () => unknown> {
 
 async function openWizard(): Promise<void> {
   const { path } = await findInterpreter();
-  runIn("dtdebug: wizard", line([path, "-m", "dtdebug", "wizard"]));
+  runIn("dtdebug: wizard", line([path, "-P", "-m", "dtdebug", "wizard"]));
 }
 
 /** The server shows its progress itself. */

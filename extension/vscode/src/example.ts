@@ -33,7 +33,7 @@ export class Example {
     }
     await document?.save();
     const { path } = await findInterpreter();
-    const watch = [path, "-m", "dtdebug", "run", "--hang-after", HANG_AFTER_S, "--"];
+    const watch = [path, "-P", "-m", "dtdebug", "run", "--hang-after", HANG_AFTER_S, "--"];
     const launch = [path, "-m", "torch.distributed.run", "--nproc-per-node", "2", NAME];
     this.terminal?.dispose(); // with the last run, which may still hang
     this.terminal = runIn("dtdebug: example", line([...watch, ...launch]), this.folder);

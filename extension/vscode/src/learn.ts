@@ -123,7 +123,7 @@ function free(folder: string): string {
 
 async function startLab(python: string, id: string, folder: string): Promise<void> {
   const before = await filesIn(folder);
-  const start = line([python, "-m", "dtdebug", "lab", "start", id, "."]);
+  const start = line([python, "-P", "-m", "dtdebug", "lab", "start", id, "."]);
   runIn("dtdebug: lab", start, vscode.Uri.file(folder), withPrograms(python));
   for (const deadline = Date.now() + COPY_MS; Date.now() < deadline; await setTimeout(LOOK_MS)) {
     const script = await added(folder, ".py", before);

@@ -71,7 +71,7 @@ describe("learning by breaking", () => {
       [
         ["ask", folder],
         ["environment", { PATH: `${workspace}:${process.env["PATH"]}` }],
-        ["run", `${join(workspace, "python")} -m dtdebug lab start late .`],
+        ["run", `${join(workspace, "python")} -P -m dtdebug lab start late .`],
         ["show", join(folder, "train.py")],
       ],
       done.slice(1),
