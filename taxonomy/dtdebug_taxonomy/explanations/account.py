@@ -18,7 +18,7 @@ from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_o
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
 from dtdebug_taxonomy.inference.guards import decisive_test
@@ -389,7 +389,7 @@ def _explanation(  # noqa: PLR0917
     reason = reason_from(account, evidence)
     found = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), probability, reason)
     diff = diff_of(edit, context.incident.snapshot.excerpts) if edit is not None else ""
-    found = replace(found, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    found = with_diff(found, diff)
     return found if place is None else replace(found, file=place.file, line=place.line)
 
 

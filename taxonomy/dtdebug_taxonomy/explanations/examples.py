@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from msgspec.structs import replace
-
-from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.explanations.model import Explanation, without_diff
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
@@ -37,12 +35,9 @@ _MOST = 200_000
 def drop_foreign_examples(snapshot: Snapshot, found: Iterable[Explanation]) -> tuple[Explanation, ...]:
     """Remove example diffs for tools that nothing shows the user to have, and all where their own source was read."""
     if snapshot.source_findings:
-        return tuple(replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" else a for a in found)
+        return tuple(without_diff(a) if a.diff_of == "example" else a for a in found)
     said = "\n".join(_visible_texts(snapshot))[:_MOST]
-    return tuple(
-        replace(a, diff="", diff_of="", in_python=False) if a.diff_of == "example" and _foreign(a.diff, said) else a
-        for a in found
-    )
+    return tuple(without_diff(a) if a.diff_of == "example" and _foreign(a.diff, said) else a for a in found)
 
 
 def _foreign(diff: str, said: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, band, in_python
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, band
 from dtdebug_taxonomy.inference.finding import LIKELY
 from dtdebug_taxonomy.knowledge.schema import MINUTES
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -56,7 +56,6 @@ def isolated_cause(snapshot: Snapshot, symptom: str) -> Explanation | None:
         minutes=MINUTES[effort],
         diff=diff,
         diff_of="yours" if diff else "",
-        in_python=in_python(diff),
         because=(Reason(evidence=EVIDENCE, means=found.means, source="measured", weight=3.0),),
         grade="measured",
         named=True,

@@ -101,6 +101,17 @@ def rows_of(causes: Iterable[Explanation], guesses: Iterable[Explanation] = ()) 
     ]
 
 
+def with_diff(found: Explanation, diff: str, *, file: str = "", line: int = 0) -> Explanation:
+    """Return an explanation with a diff of the user's own file, and the place to edit if it is named."""
+    place = {"file": file, "line": line} if file else {}
+    return msgspec.structs.replace(found, diff=diff, diff_of="yours" if diff else "", **place)
+
+
+def without_diff(found: Explanation) -> Explanation:
+    """Return an explanation without its diff."""
+    return msgspec.structs.replace(found, diff="", diff_of="")
+
+
 def in_python(diff: str) -> bool:
     """True if the lines that a diff leaves parse as Python; shell, configuration and torn blocks do not."""
     import ast

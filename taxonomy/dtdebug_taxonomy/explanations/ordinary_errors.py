@@ -18,7 +18,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.explanations.launch_variables import other_launcher
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
-from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, in_python
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
 from dtdebug_taxonomy.explanations.text_for_number import of_text_for_number
 from dtdebug_taxonomy.explanations.unmatched_branches import of_unmatched
@@ -77,7 +77,7 @@ def _explanation(context: Context, account: Account, found: Fault, accounts: Seq
     reason = reason_from(account, evidence)
     whole = explanation_for(context.symptom, plain(title, 500), why, plain(fix, 500), _PROBABILITY, reason)
     diff = diff_of(found.edit, context.incident.snapshot.excerpts) if found.edit is not None else ""
-    whole = replace(whole, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff))
+    whole = with_diff(whole, diff)
     return whole if place is None else replace(whole, file=place.file, line=place.line)
 
 

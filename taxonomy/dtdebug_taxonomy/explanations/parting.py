@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.explanations import ordinary_errors, parting_edits
 from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.model.account import Link, NamedValue, Parting, Side
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -67,10 +67,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     at = edit.place if edit is not None else place
     diff = edit.diff if edit is not None else ""
     fix = edit.says if edit is not None else found.fix
-    yield replace(
-        found, fix=fix, diff=diff, diff_of="yours" if diff else "", in_python=bool(diff) and in_python(diff),
-        file=at.file, line=at.line,
-    )  # fmt: skip
+    yield with_diff(replace(found, fix=fix), diff, file=at.file, line=at.line)
 
 
 def _name_polled_file(parting: Parting) -> tuple[str, str] | None:

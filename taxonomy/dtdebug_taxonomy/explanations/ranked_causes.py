@@ -6,16 +6,8 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
-import msgspec
-
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import (
-    MAX_EXPLANATIONS,
-    Explanation,
-    Reason,
-    band,
-    in_python,
-)
+from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.own_edits import own_edit
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
@@ -220,11 +212,6 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     return tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
 
 
-def without_diff(advice: Explanation) -> Explanation:
-    """Remove the diff from a cause if a cause above shows the same one."""
-    return msgspec.structs.replace(advice, diff="", diff_of="", in_python=False)
-
-
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
     """True if the failure is said to show in a way that this symptom hardly ever does; "other" ones may show in any."""
     if code.endswith("other"):
@@ -295,7 +282,6 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
         minutes=MINUTES[cause.effort],
         diff=yours or example,
         diff_of="yours" if yours else "example" if example else "",
-        in_python=in_python(yours or example),
         file=mine.file if mine is not None else "",
         line=mine.line if mine is not None else 0,
         named=outright,

@@ -9,7 +9,7 @@ import msgspec
 
 from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, in_python
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
 from dtdebug_taxonomy.inference.message_edits import LISTED
@@ -66,14 +66,7 @@ def explain_listed_name(context: Context) -> Iterator[Explanation]:
             )
             why = "The message lists the names that there are."
             told = explanation_for(context.symptom, plain(f.message, 300), why, f"{f.fix}.", LIKELY, shown)
-            yield msgspec.structs.replace(
-                told,
-                diff=f.diff,
-                diff_of="yours" if f.diff else "",
-                in_python=in_python(f.diff),
-                file=f.file,
-                line=f.line,
-            )
+            yield with_diff(told, f.diff, file=f.file, line=f.line)
             return
 
 
@@ -103,16 +96,8 @@ def _explanation(context: Context, f: SourceFinding, probability: float, other: 
     pattern, fix = context.knowledge.patterns[cause.pattern].name, f.fix or cause.fix
     found = explanation_for(check.symptom[0], cause.title, cause.why, fix, probability, shown, pattern=pattern)
     because = (shown,) if other is None else (reason_of(context.knowledge, other, shown.weight), shown)
-    return msgspec.structs.replace(
-        found,
-        cause=cause.id,
-        diff=f.diff,
-        diff_of="yours" if f.diff else "",
-        in_python=in_python(f.diff),
-        file=f.file,
-        line=f.line,
-        because=because,
-    )
+    found = msgspec.structs.replace(found, cause=cause.id, because=because)
+    return with_diff(found, f.diff, file=f.file, line=f.line)
 
 
 def explain_shown(context: Context) -> Iterator[Explanation]:
@@ -169,4 +154,4 @@ def _of_shown(context: Context, found: ShownHit, symptom: str, probability: floa
     else:
         fix = cause.fix
     made = explanation_for(symptom, check.title, cause.why, fix, probability, shown, pattern=pattern)
-    return msgspec.structs.replace(made, cause=cause.id, diff=found.diff, diff_of="yours" if found.diff else "")
+    return with_diff(msgspec.structs.replace(made, cause=cause.id), found.diff)

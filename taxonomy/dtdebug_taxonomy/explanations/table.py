@@ -39,9 +39,18 @@ from dtdebug_taxonomy.explanations import (
 )
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.examples import drop_foreign_examples
-from dtdebug_taxonomy.explanations.model import GRADES, MAX_EXPLANATIONS, Explanation, Grade, band, in_python
+from dtdebug_taxonomy.explanations.model import (
+    GRADES,
+    MAX_EXPLANATIONS,
+    Explanation,
+    Grade,
+    band,
+    in_python,
+    with_diff,
+    without_diff,
+)
 from dtdebug_taxonomy.explanations.own_edits import places_in_source
-from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of, without_diff
+from dtdebug_taxonomy.explanations.ranked_causes import Standing, standing_of
 from dtdebug_taxonomy.explanations.reckoners import (
     assertions,
     contexts,
@@ -207,9 +216,10 @@ def explain(context: Context) -> tuple[Explanation, ...]:
     ranked = tuple(a for a in ranked if a.cause not in causes)
     rows = (*first, *ranked) if first else (*ranked[:1], *second, *ranked[1:])
     rows = _with_edit_of_line(context, _lead_with_own_line(context, rows))
+    # of rows with one diff, the first shows it
     rows = tuple(without_diff(a) if a.diff and a.diff in {b.diff for b in rows[:n]} else a for n, a in enumerate(rows))
     rows = _cap_bands(context, drop_foreign_examples(context.incident.snapshot, rows[:MAX_EXPLANATIONS]))
-    return tuple(grades.grade(context.knowledge, context.findings, a) for a in rows)
+    return _finish(context, rows)
 
 
 def _lead_with_own_line(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
@@ -232,16 +242,8 @@ def _with_edit_of_line(context: Context, rows: tuple[Explanation, ...]) -> tuple
     found = next((f for f in seen if f.check and f.diff and not f.hint and (f.file, f.line) in places), None)
     if found is None:
         return rows
-    edited = msgspec.structs.replace(
-        rows[0],
-        fix=found.fix or rows[0].fix,
-        diff=found.diff,
-        diff_of="yours",
-        in_python=in_python(found.diff),
-        file=found.file,
-        line=found.line,
-    )
-    return (edited, *rows[1:])
+    edited = msgspec.structs.replace(rows[0], fix=found.fix or rows[0].fix)
+    return (with_diff(edited, found.diff, file=found.file, line=found.line), *rows[1:])
 
 
 def explain_alone(context: Context) -> tuple[Explanation, ...]:
@@ -249,7 +251,12 @@ def explain_alone(context: Context) -> tuple[Explanation, ...]:
     found = isolation.explain_all(context)
     for rule in (account.explain_contract, ordinary_errors.explain, account.explain_guard):
         found = found or tuple(rule(context))
-    return tuple(grades.grade(context.knowledge, context.findings, a) for a in found)
+    return _finish(context, found)
+
+
+def _finish(context: Context, rows: Iterable[Explanation]) -> tuple[Explanation, ...]:
+    graded = (grades.grade(context.knowledge, context.findings, a) for a in rows)
+    return tuple(msgspec.structs.replace(a, in_python=in_python(a.diff)) for a in graded)
 
 
 def _grade(context: Context, found: Explanation) -> Grade:
