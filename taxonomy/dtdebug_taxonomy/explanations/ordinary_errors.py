@@ -16,7 +16,6 @@ from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of,
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.faults import Fault
-from dtdebug_taxonomy.explanations.launch_variables import other_launcher
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
@@ -24,6 +23,7 @@ from dtdebug_taxonomy.explanations.text_for_number import of_text_for_number
 from dtdebug_taxonomy.explanations.unmatched_branches import of_unmatched
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, read_call, tree_of
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place
+from dtdebug_taxonomy.model.launch_variables import name_elsewhere
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.model.snapshot import walk
 from dtdebug_taxonomy.text.near_names import near_name
@@ -118,7 +118,7 @@ def _of_variable(account: Account, environment: Mapping[str, str]) -> Fault | No
         if ast.unparse(n.value).rpartition(".")[2] == "environ"  # type: ignore[attr-defined]
     ]
     spans = [(n.col_offset, n.end_col_offset or 0) for n in asked if isinstance(n, ast.Constant) and n.value == name]
-    other = other_launcher(name, environment)
+    other = name_elsewhere(name, environment)
     near = other or near_name(name, environment)
     if len(spans) != 1 or not near:
         return None

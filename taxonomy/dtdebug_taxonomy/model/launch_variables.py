@@ -5,7 +5,7 @@ torchrun's outrank those of the srun or mpirun that started torchrun.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 RANK: Final = (
@@ -25,7 +25,7 @@ LOCAL_WORLD_SIZE: Final = (
 )  # fmt: skip
 NODE_RANK: Final = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")
 NODES: Final = ("GROUP_WORLD_SIZE", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
-SAME: Final = (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, NODES)
+_SAME: Final = (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, NODES)
 """Names with one meaning; the first is the one of torchrun."""
 
 
@@ -37,3 +37,9 @@ def read_number(variables: Mapping[str, str], names: tuple[str, ...]) -> int | N
 def is_number(text: str) -> bool:
     """True for a count of up to nine digits: a variable can hold anything."""
     return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+def name_elsewhere(name: str, environment: Container[str]) -> str:
+    """Return the variable that the launcher of this job has set for what another launcher sets by `name`, or ""."""
+    alike = next((names for names in _SAME if name in names), ())
+    return next((each for each in alike if each != name and each in environment), "")
