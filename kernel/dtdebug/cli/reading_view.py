@@ -127,11 +127,18 @@ def _curves_line(curves: CurveReading, status: Status) -> str:
 
 
 def _save(reading: Reading) -> None:
-    """Keep what was found, for `dtdebug report`, and for the notebook whose cell has run this."""
+    """Keep what was found, for `dtdebug why` and `report`, and for the notebook whose cell has run this."""
     from dtdebug.storage.last_failure import LastFailure
 
-    if reading.found:
+    if _is_answered(reading):
         LastFailure(snapshot=reading.snapshot, diagnosis=reading.diagnosis).save()
+
+
+def _is_answered(reading: Reading) -> bool:
+    """True if there is more to say than that nothing was found."""
+    d = reading.diagnosis
+    is_shown = any(a.grade in {"measured", "source"} for a in d.advice[:1])  # no guesses where nothing has failed
+    return reading.found or bool(d.ordinary) or is_shown
 
 
 def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
@@ -150,8 +157,7 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
         event = event or _event_of(reading).partition("\n")[0]
         print(_of_ranks(shown, reading, event, asked))
         return
-    is_shown = any(a.grade in {"measured", "source"} for a in d.advice[:1])  # no guesses where nothing has failed
-    if job is not None or reading.found or d.ordinary or is_shown:
+    if job is not None or _is_answered(reading):
         step = next_step(_of_end(job)) if job is not None else None
         print(full_text(d) if asked.full else answer_text(d, snapshot, event=event, next_step=step))
     else:

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.explanations.comparison import is_comparison, next_after
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.discovery import is_discovery, next_after_discovery
 from dtdebug_taxonomy.explanations.grades import split_guesses
+from dtdebug_taxonomy.explanations.message_cure import explain_message
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
 from dtdebug_taxonomy.explanations.source_check import is_shown_fault
@@ -92,7 +93,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     """Something speaks for a fault of distributed training: worth showing unasked."""
     verdict: Certainty
     ordinary: str = ""
-    """An error of the program that has nothing to do with distribution, in one line; nothing else is then said."""
+    """An error of the program that has nothing to do with distribution, in one line; the advice is then that of a
+    known message, if it is one."""
     symptoms: tuple[RankedSymptom, ...]
     advice: tuple[Explanation, ...]
     """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
@@ -143,7 +145,7 @@ def diagnose(
     sure = "unknown" if foreign else certainty(knowledge, snapshot, ranking, findings, roots)
     context = Context(knowledge, incident, findings, ranking)
     explanations = explain_alone(context) if foreign else explain(context)
-    plainly = _ordinary(context) if foreign and not explanations else ""
+    plainly, known = _ordinary(context) if foreign and not explanations else ("", ())
     only_ended = sure == "unknown" and snapshot.verdict is not None
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
@@ -167,7 +169,7 @@ def diagnose(
         verdict=sure,
         ordinary=plainly,
         symptoms=symptoms,
-        advice=causes,
+        advice=causes or known,
         guesses=guesses,
         next=None if plainly else _next(knowledge, snapshot, ranking, findings, (causes, question)),
         ruled_out=_ruled_out(snapshot, () if plainly else ruled_out(knowledge, ranking, findings)),
@@ -186,17 +188,18 @@ def diagnose(
     )
 
 
-def _ordinary(context: Context) -> str:
-    """Return the one line on an error that has nothing to do with distribution, with what is known of the release."""
+def _ordinary(context: Context) -> tuple[str, tuple[Explanation, ...]]:
+    """Return the one line on an error that has nothing to do with distribution, and what is known of its cause."""
     knowledge, incident, findings = context.knowledge, context.incident, context.findings
-    line = ordinary(knowledge, incident, findings)
+    line, explained = ordinary(knowledge, incident, findings)
     if not line:
-        return ""
+        return "", ()
     if (fact := next(iter(fitting_releases(knowledge, incident.snapshot)), None)) is not None:
-        line = f"{line} {fact.fact.title}. {fact.fact.fix}"
+        line, explained = f"{line} {fact.fact.title}. {fact.fact.fix}", True
     evidence = (knowledge.evidence.get(f.evidence) for f in findings)
-    several = next((e.several for e in evidence if e is not None and e.several), "")
-    return f"{line} {several}".rstrip()
+    if several := next((e.several for e in evidence if e is not None and e.several), ""):
+        return f"{line} {several}", ()
+    return line, () if explained else explain_message(context)
 
 
 def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -> bool:

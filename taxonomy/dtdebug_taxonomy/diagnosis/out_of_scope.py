@@ -112,7 +112,7 @@ def is_foreign(knowledge: Knowledge, incident: Incident, findings: Sequence[Find
     if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or incident.is_distributed):
         return True
     if _TRAINING.search(situation) and complains(situation) and not _ALONE.search(situation):
-        return bool(ordinary(knowledge, incident, findings)) and _is_bare(knowledge, incident, findings)
+        return bool(ordinary(knowledge, incident, findings)[0]) and _is_bare(knowledge, incident, findings)
     return _is_bare(knowledge, incident, findings)
 
 
@@ -131,11 +131,12 @@ def _is_bare(knowledge: Knowledge, incident: Incident, findings: Sequence[Findin
     return not (any(_is_sign(knowledge, f) for f in findings) or incident.mentions_several)
 
 
-def ordinary(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> str:
-    """The error of a program that `is_foreign`, in one line; '' where it names none."""
+def ordinary(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> tuple[str, bool]:
+    """Return the error of a program that `is_foreign` in one line, or "", and whether that line says its cause."""
     snapshot = incident.snapshot
     if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
-        return "What is described is a program of one process on one device; nothing of distribution is seen in it."
+        told = "What is described is a program of one process on one device; nothing of distribution is seen in it."
+        return told, False
     error = _error_at_hand(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
     error = error or _known_message(knowledge, incident, findings)
     if error.startswith("terminate called") and (said := layer_report(incident.log.lines)) is not None:
@@ -144,13 +145,13 @@ def ordinary(knowledge: Knowledge, incident: Incident, findings: Sequence[Findin
         if not snapshot.exception and (found := pattern.search(snapshot.output)):
             before, after = snapshot.output[: found.end()], snapshot.output[found.end() :]
             line = f"{before.rpartition(chr(10))[2]}{after.partition(chr(10))[0]}"
-            return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it."
+            return f"{_short(line.strip(), '')}: {means}. Nothing of distribution is seen in it.", True
     if not error:
-        return ""
+        return "", False
     own = advice_in_message(incident.errors)
     order = f" The message says what to do: {own.words}" if own and own.orders and own.words not in error else ""
     kind = "A warning" if "Warning: " in error else "An ordinary error"
-    return f"{kind} of the program: {error}; nothing of distribution is seen in it.{order}"
+    return f"{kind} of the program: {error}; nothing of distribution is seen in it.{order}", bool(order)
 
 
 def _is_sign(knowledge: Knowledge, f: Finding) -> bool:
@@ -198,4 +199,6 @@ def _known_message(knowledge: Knowledge, incident: Incident, findings: Sequence[
 
 def _short(kind: str, message: str) -> str:
     words = " ".join(plain(f"{kind}: {message}" if message.strip() else kind, 1_000).split())
-    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
+    if len(words) > _SHOWN:
+        return f"{words[: _SHOWN - 3]}..."
+    return words if words.endswith("...") else words.removesuffix(".")

@@ -96,15 +96,16 @@ def build_answer(
     if branch is not None and sure == "certain":
         sure = "likely"  # that ranks can part there is read, not measured
     known = cause is not None and (cause.named or cause.band == "likely") and not is_comparison(cause)
+    remedy = d.advice[0] if d is not None and d.ordinary and d.advice else None
     return Answer(
         headline=_headline(headline),
         event=_headline(_without_places(happened, spots)) if sentence and not told else "",
         spots=spots,
         why=_way(branch)
         if branch is not None
-        else _why(cause, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
+        else _why(cause or remedy, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
         record=_record(reason, headline) if reason is not None and branch is None else "",
-        fix=_measured_fix(cause, broken),
+        fix=_measured_fix(cause or remedy, broken),
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d, verdict, asks=broken is None)),

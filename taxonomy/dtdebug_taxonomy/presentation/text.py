@@ -124,6 +124,8 @@ def reading(d: Diagnosis, advice: int = 2, *, following: bool = True, full: bool
     if d.verdict == "echo" and not d.happened:
         yield f"  {ECHO}"
     if d.ordinary:
+        for a in d.advice:
+            yield from _advice_text(a, (), full=full)
         return
     most = {"apart": 2, "unknown": 0 if d.happened else 3}.get(d.verdict, 1)
     shown = d.symptoms[:most]
@@ -221,6 +223,7 @@ def _cases_markdown(d: Diagnosis, verdicts: Sequence[Verdict | None]) -> Iterato
 def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
     yield from _head_markdown(d)
     if d.ordinary:
+        yield from _causes_markdown(d)
         return
     if verdict is not None and verdict.kind != "none":
         yield from _verdict(verdict)
@@ -237,6 +240,18 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
     if d.culprits and not d.happened:
         yield from (f"First seen on rank {', '.join(map(str, d.culprits))}.", "")
     yield from (f"- {_escape(line)}" for line in d.ruled_out)
+    yield from _causes_markdown(d)
+    yield from _next_markdown(d)
+    if d.question is not None and not d.asks_nothing:
+        yield from (f"**Next question**: {_escape(d.question.ask)}", "")
+    answers = [k for k in d.known if k.source in ("answered", "measured")]
+    if answers:
+        yield from ("**Known**", "")
+        yield from (f"- {k.key}: {', '.join(k.values)} ({k.source})" for k in answers)
+        yield ""
+
+
+def _causes_markdown(d: Diagnosis) -> Iterator[str]:
     for number, a in enumerate(d.advice, 1):
         yield f"{number}. **{_escape(a.title)}** ({a.band})  "
         yield f"   {_escape(a.why)} {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
@@ -245,14 +260,6 @@ def _markdown(d: Diagnosis, verdict: Verdict | None) -> Iterator[str]:
             lines = (f"   {line}" for line in a.diff.splitlines())
             yield from ("", f"   {DIFF_OF[a.diff_of]}", "", f"   {fence}diff", *lines, f"   {fence}")
             yield from ("", f"   {_escape(_trial_line(a))}") if a.tried else ()
-        yield ""
-    yield from _next_markdown(d)
-    if d.question is not None and not d.asks_nothing:
-        yield from (f"**Next question**: {_escape(d.question.ask)}", "")
-    answers = [k for k in d.known if k.source in ("answered", "measured")]
-    if answers:
-        yield from ("**Known**", "")
-        yield from (f"- {k.key}: {', '.join(k.values)} ({k.source})" for k in answers)
         yield ""
 
 

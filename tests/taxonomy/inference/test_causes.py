@@ -220,15 +220,26 @@ ORDINARY = {
 
 @pytest.mark.parametrize("output", ORDINARY.values(), ids=ORDINARY)
 def test_an_ordinary_error_gets_one_line(output):
-    """Nothing of distribution is seen, so there is neither symptom, cause nor question."""
+    """Nothing of distribution is seen, so there is neither symptom nor question, and no cause but the message's own."""
     d = diagnose(KNOWLEDGE, Snapshot(output=output))
 
     assert d.ordinary
     assert not d.recognised
-    assert not d.advice
+    assert all(a.because[0].source == "printed" for a in d.advice)
     assert d.question is None
     assert d.next is None
-    assert 1 == len(to_text(d).splitlines())
+    assert 1 + 3 * len(d.advice) == len(to_text(d).splitlines())
+
+
+def test_a_known_message_keeps_its_advice_without_any_sign_of_distribution():
+    """What the message is known to mean holds for one process, too; the line that says its cause already gets none."""
+    full = diagnose(KNOWLEDGE, Snapshot(output="OSError: [Errno 28] No space left on device: 'a.bin'\n"))
+    killed = diagnose(KNOWLEDGE, Snapshot(output="./run.sh: line 12:  4711 Killed                  python train.py\n"))
+
+    assert ["The target file system is full, or the quota is used up"] == [a.title for a in full.advice]
+    assert full.ordinary
+    assert "most often because memory ran out" in killed.ordinary
+    assert not killed.advice
 
 
 def test_words_of_several_processes_make_an_error_ours():
