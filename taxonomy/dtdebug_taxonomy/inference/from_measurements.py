@@ -105,7 +105,7 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
-    from dtdebug_taxonomy.checks.run.proving import patch_of_cell
+    from dtdebug_taxonomy.checks.run.proving import patch_of_cells
     from dtdebug_taxonomy.checks.run.settings import Settings
     from dtdebug_taxonomy.inference.from_source import begin_of_statement, checks_of, examine_cells
 
@@ -135,7 +135,7 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         )
         if failing:
             names = [cell_name(snapshot, n) for n in range(len(notebook.cells))]
-            patch = patch_of_cell(notebook, code, hits, hit, names, settings)
+            patch = patch_of_cells(notebook, code, hits, hit, names, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",

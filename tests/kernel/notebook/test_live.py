@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, observe_ranks, render_ranks
+from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, magic_ranks, observe_ranks, render_ranks
 from dtdebug.notebook.arm import ImportWatch, Variables
 from dtdebug.notebook.cells import Cells, RunningCell
 from dtdebug.notebook.control_channel import answer
@@ -273,3 +273,17 @@ def test_a_death_is_not_reported_again_after_a_kernel_that_ended_well(tmp_path, 
     assert reported.startswith("The kernel died while cell In[5] ran; it left no crash report")
     assert reported == still
     assert "" == kernel_death.find_unreported("k.json")
+
+
+def test_ranks_that_a_dead_kernel_took_along_have_not_finished_the_program(tmp_path, monkeypatch, capsys):
+    """A rank writes a last record when it ends by itself; those of a killed process group have none."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    run = RunFolder.make(cell_journal.folders())
+    (run.path / cell_journal.NAME).write_text(f"1\n{2**22 + 1}\nk.json\n5\n{time.time():.0f}\nx = 1")
+    for rank in range(2):
+        run.save_record(RankState(rank=rank, pid=2**22 + 2 + rank, world_size=2, time=time.time()))
+    found = magic_ranks.after_death(SimpleNamespace(require_live=lambda: SimpleNamespace(name="k.json")))
+
+    assert found is not None
+    assert ((), None) == (found.ranks, found.verdict)
+    assert "; ranks 0-1 ended without a record of how, perhaps with it" in capsys.readouterr().out

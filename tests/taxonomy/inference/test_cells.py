@@ -4,10 +4,13 @@ import pytest
 
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug.privacy.boundary import diagnose
+from dtdebug_taxonomy.inference.from_source import findings_in_cells
 from dtdebug_taxonomy.inference.message_edits import LISTED
 from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.answer import Answer, Fix
 from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
 VALIDATE = """import torch.distributed as dist
 
@@ -200,3 +203,24 @@ def test_a_fix_in_the_cell_of_the_function_is_shown_for_the_cell_that_starts_it(
 
     assert ("cell In[1]", 3) == (first.file, first.line)
     assert {"-def train(world_size, epochs):", "+def train(rank, world_size, epochs):"} < {*first.diff.splitlines()}
+
+
+def test_a_fix_of_two_cells_has_one_diff_that_names_both():
+    """A card applies it whole or not at all; its plain text tells which line is of which cell."""
+    cells = (
+        "import torch\nfrom torch.distributed.fsdp import FullyShardedDataParallel as FSDP",
+        "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.Adam(model.parameters())",
+        "model = FSDP(model)\noptimizer.step()",
+    )
+    stacks = {0: [Frame("cell In[5]", 2, "<module>")]}
+    found = findings_in_cells(load(), cells, ("In[4]", "In[5]", "In[9]"), stacks)
+    diff = next(f.diff for f in found if f.check == "DT312")
+    shown = to_short_text(Answer(headline="x", fix=Fix(text="Make it after the wrap.", diff=diff)))
+
+    assert diff.count("--- In[5]\n+++ In[5]\n") == diff.count("--- In[9]\n+++ In[9]\n") == 1
+    assert [row.strip() for row in shown.splitlines() if row.strip()[0] in "#+-"] == [
+        "# In[5]",
+        "- optimizer = torch.optim.Adam(model.parameters())",
+        "# In[9]",
+        "+ optimizer = torch.optim.Adam(model.parameters())",
+    ]
