@@ -108,9 +108,10 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
         found = examine(source, settings)
         for hit in found:
             cell, span = notebook.place(source, hit.span)
-            name = f"{path} cell {cell + 1}"
             after = in_cells(notebook, source, found, hit, settings) if hit.safe or not safe_only else {}
-            fixed = bool(after) and all(number not in rows or rows[number].after == cells[number][1] for number in after)
+            fixed = bool(after) and all(
+                number not in rows or rows[number].after == cells[number][1] for number in after
+            )
             for number in {cell, *after} if fixed else {cell}:
                 text = cells[number][1]
                 rows.setdefault(number, FixResult(f"{path} cell {number + 1}", text, text, (), ()))
@@ -120,6 +121,7 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
                 change = _change(hit, cells[cell][1].count("\n", 0, span.start) + 1)
                 rows[cell] = rows[cell]._replace(changes=(*rows[cell].changes, change))
             else:
-                rest = (*rows[cell].rest, f"{name}: {hit.check.id} {hit.message}")
+                told = notebook.message_in_cell(source, hit, lambda number: f"cell {number + 1}")
+                rest = (*rows[cell].rest, f"{path} cell {cell + 1}: {hit.check.id} {told}")
                 rows[cell] = rows[cell]._replace(rest=rest)
     return [rows[number] for number in sorted(rows)]

@@ -135,13 +135,14 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         )
         if failing:
             names = [cell_name(snapshot, n) for n in range(len(notebook.cells))]
+            message = notebook.message_in_cell(code, hit, lambda number: f"cell {cell_name(snapshot, number)}")
             patch = patch_of_cells(notebook, code, hits, hit, names, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",
                 diff="" if patch is None else patch.diff,
                 check=hit.check.id,
-                told=hit.message if hit.severity != "hint" else "",
+                told=message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",
             )
             if patch is not None and patch.cell != at.cell:

@@ -152,7 +152,10 @@ def test_no_object_of_the_failed_cell_is_kept_alive(shell):
 
 @pytest.mark.parametrize(
     ("error", "line"),
-    [(ZeroDivisionError, "internal error (ZeroDivisionError)"), (KeyboardInterrupt, "interrupted; `%dtdebug` diagnoses")],
+    [
+        (ZeroDivisionError, "internal error (ZeroDivisionError)"),
+        (KeyboardInterrupt, "interrupted; `%dtdebug` "),
+    ],
 )
 def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatch, error, line):
     """Whatever fails inside the hook, the user's cell looks as it would; stop can be pressed while it is diagnosed."""

@@ -1,5 +1,8 @@
 """Cells of a notebook, read as one program with the ranks whose stacks run through them."""
 
+import re
+from types import SimpleNamespace
+
 import pytest
 
 from dtdebug.check.stack_files import sourced_snapshot
@@ -11,6 +14,8 @@ from dtdebug_taxonomy.model.answer import Answer, Fix
 from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
+from dtdebug_taxonomy.source.notebook import Notebook
+from dtdebug_taxonomy.source.text import Span
 
 VALIDATE = """import torch.distributed as dist
 
@@ -224,3 +229,18 @@ def test_a_fix_of_two_cells_has_one_diff_that_names_both():
         "# In[9]",
         "+ optimizer = torch.optim.Adam(model.parameters())",
     ]
+
+
+def test_a_message_names_lines_as_its_cell_counts_them_and_those_of_another_cell_with_its_name():
+    """The checks read all cells as one program, whose line numbers nobody sees."""
+    init = "import torch.distributed as dist"
+    leave = "def step(rank, x):\n    if rank != 0:\n        return None\n    dist.all_reduce(x)\n    return x"
+    stacks = {0: [Frame("cell In[3]", 4, "step")]}
+    found = findings_in_cells(load(), ("x = 1\n" * 9, init, leave), ("In[1]", "In[2]", "In[3]"), stacks)
+    read = Notebook([("code", "a = 1\nb = 2"), ("code", "c = 3\nd = 4")])
+    of_other = SimpleNamespace(span=Span(12, 17), message="made (line 2), used at line 4; b.py line 2, line 2 of c")
+
+    assert ["line 2"] == [re.search(r"line \d+", f.message)[0] for f in found if f.check == "DT106"]
+    assert read.message_in_cell(read.code, of_other, lambda number: f"cell In[{number + 5}]") == (
+        "made (line 2 of cell In[5]), used at line 2; b.py line 2, line 2 of c"
+    )
