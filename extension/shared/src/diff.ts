@@ -129,7 +129,8 @@ export function marked(code: string, [begin, end]: readonly [number, number]): (
 /** The lines that a diff changes, below the names of several cells; `blamed` keeps its mark. */
 export function changedLines(diff: string, title: string, blamed?: Marked): HTMLElement | null {
   const changed = visible(diff).filter(({ kind }) => kind !== "kept" && kind !== "gap");
-  const box = diffBox(changed, MOST_CHANGED, title, blamed);
+  const names = changed.filter(({ kind }) => kind === "head").length;
+  const box = diffBox(changed, MOST_CHANGED + names, title, blamed);
   return box && make("div", "dtd-change", box);
 }
 

@@ -287,3 +287,26 @@ def test_ranks_that_a_dead_kernel_took_along_have_not_finished_the_program(tmp_p
     assert found is not None
     assert ((), None) == (found.ranks, found.verdict)
     assert "; ranks 0-1 ended without a record of how, perhaps with it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (
+            "%time x\ndef stop(code):\n    os._exit(code)\nstop(3)",
+            "its line 3 is `os._exit(code)`, which leaves no crash report",
+        ),
+        (
+            "x = 1\nos.kill(os.getpid(), signal.SIGKILL)",
+            "its line 2 is `os.kill(os.getpid(), signal.SIGKILL)`, which leaves",
+        ),
+        ("os.kill(child, signal.SIGTERM)", "it left no crash report: "),
+        ("x = (\n", "it left no crash report: "),
+    ],
+)
+def test_a_death_without_a_report_names_the_line_that_ends_its_process(tmp_path, cell, says):
+    entry = cell_journal.LastCell(
+        running=True, pid=2**22 + 1, kernel="k.json", number=5, begun=time.time(), source=cell, begins={}
+    )
+
+    assert kernel_death.death_sentence(tmp_path, entry).startswith(f"The kernel died while cell In[5] ran; {says}")
