@@ -138,13 +138,16 @@ def after_death(extension: LiveExtension) -> Snapshot | None:
     with_it = [s.rank for s in records if s not in ranks and s.rank is not None]  # no record of how they ended
     and_so = f"; {spell(with_it, _NAMED)} ended without a record of how, perhaps with it" if with_it else ""
     print(f"dtdebug: {told[0].lower()}{told[1:]}{and_so}")
+    verdict = conclude(run, ranks, "").verdict
+    if verdict is not None and verdict.kind == "none":  # torch's spawned ranks end well when their parent is gone
+        ranks, verdict = (), None
     return Snapshot(
         situation=f"The kernel died while cell In[{entry.number}] ran.",
         output=crash_report(path, entry),
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,
-        verdict=conclude(run, ranks, "").verdict,
+        verdict=verdict,
     )
 
 

@@ -276,17 +276,23 @@ def test_a_death_is_not_reported_again_after_a_kernel_that_ended_well(tmp_path, 
 
 
 def test_ranks_that_a_dead_kernel_took_along_have_not_finished_the_program(tmp_path, monkeypatch, capsys):
-    """A rank writes a last record when it ends by itself; those of a killed process group have none."""
+    """Those of a killed process group write no last record; torch interrupts its spawned ones, which then end well."""
     monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
     run = RunFolder.make(cell_journal.folders())
     (run.path / cell_journal.NAME).write_text(f"1\n{2**22 + 1}\nk.json\n5\n{time.time():.0f}\nx = 1")
     for rank in range(2):
         run.save_record(RankState(rank=rank, pid=2**22 + 2 + rank, world_size=2, time=time.time()))
-    found = magic_ranks.after_death(SimpleNamespace(require_live=lambda: SimpleNamespace(name="k.json")))
+    extension = SimpleNamespace(require_live=lambda: SimpleNamespace(name="k.json"))
+    without_record = magic_ranks.after_death(extension)
+    printed = capsys.readouterr().out
+    for rank in range(2):
+        run.save_record(RankState(rank=rank, pid=2**22 + 2 + rank, world_size=2, alive=False, exit_code=0))
+    interrupted = magic_ranks.after_death(extension)
 
-    assert found is not None
-    assert ((), None) == (found.ranks, found.verdict)
-    assert "; ranks 0-1 ended without a record of how, perhaps with it" in capsys.readouterr().out
+    assert "; ranks 0-1 ended without a record of how, perhaps with it" in printed
+    for found in (without_record, interrupted):
+        assert found is not None
+        assert ((), None) == (found.ranks, found.verdict)
 
 
 @pytest.mark.parametrize(
