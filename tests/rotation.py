@@ -141,6 +141,7 @@ GROUPS = (
            "other_errors_look_as_they_did", "the_palette_diagnoses_the_last_failed_cell",
            "nothing_is_cut_off_in_a_narrow_window"),
     _group(6, "labextension", "the_fix_of_the_users_own_line_is_applied_to_its_cell",
+           "a_fix_of_two_cells_is_applied_to_both_and_undone_in_each",
            "a_saved_failure_is_diagnosed_by_a_fresh_kernel",
            "a_kernel_without_dtdebug_is_offered_the_line_that_installs_it",
            "a_busy_kernel_answers_when_it_has_time", "what_a_reader_says_stays_in_jupyterlabs_state"),

@@ -6,6 +6,7 @@ It keeps no reference to the exception or its frames, so that no tensor stays al
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ _MOST = 48
 _INTEGERS = 1 << 31
 """Exclusive upper bound of ranks, process ids and exit codes."""
 
+_CAUGHT = re.compile(r"Caught [\w.]{1,100} in [^\n]{1,200}\nOriginal Traceback ")
+"""Message of an exception that PyTorch raises again for a loader's worker or a replica's thread."""
 _PRINTED = frozenset({"RemoteTraceback", "_RemoteTraceback"})
 """Classes by which multiprocessing, concurrent.futures and loky hand on the traceback of a worker as text."""
 
@@ -175,8 +178,8 @@ def _children(exception: BaseException, depth: int, seen: set[int]) -> Iterator[
 
     `torch.multiprocessing.ProcessRaisedException` contains the child's traceback as text,
     `torch.distributed.elastic.multiprocessing.errors.ChildFailedError` a record for each rank, ipyparallel's
-    `CompositeError` the text of each engine, Ray's `WorkerGroupError` an exception for each worker, and what a worker
-    of a pool raised has the worker's traceback as the text of its cause.
+    `CompositeError` the text of each engine, Ray's `WorkerGroupError` an exception for each worker, what a worker of a
+    pool raised has the worker's traceback as the text of its cause, and that of a loader's worker as its message.
     """
     if _is_printed(cause := user_objects.attribute(exception, "__cause__")):
         found = from_traceback(_foreign_text(cause, 2 * _MESSAGE_LIMIT).rstrip('" \n'), None)
@@ -197,6 +200,8 @@ def _children(exception: BaseException, depth: int, seen: set[int]) -> Iterator[
         failures = user_objects.attribute(exception, "failures")
         for rank, failure in list(failures.items())[:_MEMBERS] if isinstance(failures, dict) else []:
             yield _elastic(rank, failure)
+    elif _CAUGHT.match(message := _foreign_text(exception)):
+        yield from_traceback(message, None)
 
 
 def _engine(row: object) -> Iterator[ExceptionInfo]:

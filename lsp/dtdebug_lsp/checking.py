@@ -56,12 +56,13 @@ def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[P
     for source in read.sources:
         for f in examine(source, settings, failed=_log_failure):
             at, span = read.place(source, f.span)
+            message = read.message_in_cell(source, f, lambda number: f"cell {number + 1}")
             edits = []
             for edit in f.fix.edits if f.fix else ():
                 other, where = read.place(source, edit.span)
                 if (document := notebook.text(other)) is not None:
                     edits.append(Change(document, where, edit.text))
-            found[notebook.cells[at].uri].append(_problem(f, span, tuple(edits)))
+            found[notebook.cells[at].uri].append(_problem(f._replace(message=message), span, tuple(edits)))
     result = {}
     for number, cell in enumerate(notebook.cells):
         if (document := notebook.text(number)) is not None:

@@ -146,6 +146,27 @@ def test_the_fix_of_the_users_own_line_is_applied_to_its_cell(opened):
     assert "TypeError" in failed.inner_text()  # the output of the run before: nothing has run since
 
 
+def test_a_fix_of_two_cells_is_applied_to_both_and_undone_in_each(opened):
+    """A line that moves to the cell below: one button, all of it or nothing."""
+    diff = "--- In[1]\n+++ In[1]\n@@ -1,2 +1 @@\n a\n-b\n--- In[2]\n+++ In[2]\n@@ -1 +1,2 @@\n c\n+b\n"
+    known = json.loads(SHORT.read_text())
+    known["answer"]["fix"]["diff"] = diff
+    page = opened("lab", nb.notebook("a\nb", ("c", [nb.display({MIME: known})])))
+    failed = nb.cell(page, 1)
+    failed.get_by_role("button", name="Apply to cells [ ], [1]").click()
+    failed.get_by_text("Applied to cells [ ], [1]: run it again.").wait_for()
+    applied = nb.sources(page)
+    for number in range(2):
+        page.evaluate("i => window.jupyterapp.shell.currentWidget.content.widgets[i].editor.undo()", number)
+
+    assert ["a", "c\nb"] == applied
+    assert ["a\nb", "c"] == nb.sources(page)
+    nb.cell(page, 0).locator(".cm-content").fill("a\nb2")
+    failed.get_by_role("button", name="Apply to cells").click()
+    failed.get_by_text("The code has changed since").wait_for()
+    assert ["a\nb2", "c"] == nb.sources(page)
+
+
 @pytest.mark.parametrize("width", [1400, 700])
 def test_a_closed_card_is_a_fifth_of_the_window_and_shows_the_own_line_with_its_change(opened, width):
     """At most 230 pixels; nothing of another program, no code of a symptom, and all else is behind Why?."""

@@ -6,7 +6,7 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Widget } from "@lumino/widgets";
 
 import type { Fit } from "../../shared/src/actions.js";
-import { patched } from "../../shared/src/diff.js";
+import { parts, patched } from "../../shared/src/diff.js";
 import type { Question } from "./ask.js";
 import { plain } from "./matcher.js";
 
@@ -107,23 +107,38 @@ function outputs(model: ICodeCellModel) {
   return Array.from({ length: model.outputs.length }, (_, i) => model.outputs.get(i));
 }
 
-/** The cell that a diff of the user's code fits, the failed one first; the change can be undone in it. */
+/** The cells that a diff of the user's code fits, the failed one first; the change can be undone in each. */
 export function fitOf({ panel, cell }: Place, diff: string, trans: TranslationBundle): Fit | null {
   if (panel.context.model.readOnly || cell.isDisposed) {
     return null;
   }
-  for (const each of [cell, ...panel.content.widgets.filter((other) => other instanceof CodeCell)]) {
-    const source = each.model.sharedModel.getSource();
-    const text = patched(diff, source);
-    if (text !== null) {
-      const apply = () => {
-        each.model.sharedModel.updateSource(0, source.length, text);
-        panel.content.activeCellIndex = panel.content.widgets.indexOf(each);
-      };
-      return { where: each === cell ? trans.__("this cell") : trans.__("cell %1", numberOf(each)), apply };
+  const left = new Set([cell, ...panel.content.widgets.filter((other) => other instanceof CodeCell)]);
+  const changes: { readonly each: Cell; readonly text: string }[] = [];
+  for (const part of parts(diff)) {
+    const each = [...left].find(({ model }) => patched(part, model.sharedModel.getSource()) !== null);
+    const text = each && patched(part, each.model.sharedModel.getSource());
+    if (!each || text === null || text === undefined) {
+      return null;
     }
+    left.delete(each);
+    changes.push({ each, text });
   }
-  return null;
+  const apply = () => {
+    for (const { each, text } of changes) {
+      each.model.sharedModel.updateSource(0, each.model.sharedModel.getSource().length, text);
+    }
+    panel.content.activeCellIndex = panel.content.widgets.indexOf(changes[0]?.each ?? cell);
+  };
+  return { where: named(changes.map(({ each }) => each), cell, trans), apply };
+}
+
+function named(changed: readonly Cell[], failed: Cell, trans: TranslationBundle): string {
+  const numbers = changed.filter((each) => each instanceof CodeCell).map(numberOf);
+  return changed.length > 1
+    ? trans.__("cells %1", numbers.join(", "))
+    : changed[0] === failed
+      ? trans.__("this cell")
+      : trans.__("cell %1", numbers.join());
 }
 
 /** Selects the cell and brings it into sight. */

@@ -32,17 +32,37 @@ export function lines(diff: string): Line[] {
   });
 }
 
-/** What is shown: without the names of files, and with a sign only where lines are left out in between. */
+/** The diffs of the single cells or files that a diff is of. */
+export function parts(diff: string): string[] {
+  const all = lines(diff);
+  const begins = all.flatMap(({ kind, text }, i) => (kind === "head" && text.startsWith("--- ") ? [i] : []));
+  return [0, ...begins.slice(1)].map((begin, i) =>
+    all
+      .slice(begin, begins[i + 1])
+      .map(({ text }) => `${text}\n`)
+      .join(""),
+  );
+}
+
+/** What is shown: the name only of several cells, and a sign only where lines are left out in between. */
 function visible(diff: string): Line[] {
-  const named = lines(diff).filter((line) => line.kind !== "head");
-  return named.filter((line, i) => line.kind !== "gap" || i > 0);
+  const all = parts(diff);
+  return all.flatMap((part) => {
+    const rows = lines(part);
+    const names = rows.filter(({ kind, text }) => all.length > 1 && kind === "head" && text.startsWith("+++ "));
+    const body = rows.filter(({ kind }) => kind !== "head");
+    return [
+      ...names.map(({ kind, text }) => ({ kind, text: `# ${text.slice(4).replace(/^b\//, "")}` })),
+      ...body.filter(({ kind }, i) => kind !== "gap" || i > 0),
+    ];
+  });
 }
 
 /** What the code looks like after the change. */
 export function after(diff: string): string {
   return visible(diff)
     .filter((line) => line.kind !== "removed")
-    .map((line) => (line.kind === "gap" ? "" : line.text.slice(1)))
+    .map(({ kind, text }) => (kind === "gap" ? "" : kind === "head" ? text : text.slice(1)))
     .join("\n");
 }
 
@@ -106,10 +126,11 @@ export function marked(code: string, [begin, end]: readonly [number, number]): (
     : [code];
 }
 
-/** The lines that a diff changes, without those around them; `blamed` keeps its mark. */
+/** The lines that a diff changes, below the names of several cells; `blamed` keeps its mark. */
 export function changedLines(diff: string, title: string, blamed?: Marked): HTMLElement | null {
-  const changed = visible(diff).filter(({ kind }) => kind === "added" || kind === "removed");
-  const box = diffBox(changed, MOST_CHANGED, title, blamed);
+  const changed = visible(diff).filter(({ kind }) => kind !== "kept" && kind !== "gap");
+  const names = changed.filter(({ kind }) => kind === "head").length;
+  const box = diffBox(changed, MOST_CHANGED + names, title, blamed);
   return box && make("div", "dtd-change", box);
 }
 

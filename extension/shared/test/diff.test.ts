@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { named, sample, settle } from "./dom.js";
-import { after, lines, patched } from "../src/diff.js";
+import { after, lines, parts, patched } from "../src/diff.js";
 import { render } from "../src/index.js";
 
 const UNIFIED =
@@ -61,6 +61,17 @@ test("an example of another program is not shown", () => {
 
   assert.equal(0, render({ ...all, advice }).querySelectorAll(".dtd-diff").length);
   assert.equal(2, render(all).querySelectorAll(".dtd-diff").length);
+});
+
+test("a diff of two cells has a part of each, and tells which line is of which", () => {
+  const two = "--- In[2]\n+++ In[2]\n@@ -1,2 +1 @@\n a\n-b\n--- In[5]\n+++ In[5]\n@@ -1 +1,2 @@\n c\n+b\n";
+  const card = render({ ...sample("settled"), advice: [{ title: "x", diff: two, diff_of: "yours" }] });
+
+  assert.deepEqual(["a", "c\nb"], parts(two).map((part, i) => patched(part, i ? "c" : "a\nb")));
+  assert.deepEqual([UNIFIED], parts(UNIFIED));
+  assert.equal(null, patched(two, "a\nb"), "a cell alone has no place for the other's part");
+  assert.equal("# In[2]\na\n# In[5]\nc\nb", after(two));
+  assert.deepEqual(["# In[2]", " a", "-b", "# In[5]", " c", "+b"], card.querySelector("pre")?.textContent?.trim().split("\n"));
 });
 
 const SOURCE = "import torch\nmodel = DDP(model)\nprint(1)";

@@ -1,7 +1,7 @@
 /** Does what the buttons of a diagnosis in a notebook ask for. */
 
 import * as vscode from "vscode";
-import { lines, patched } from "../../shared/src/diff.js";
+import { lines, parts, patched } from "../../shared/src/diff.js";
 import type { Applied, Message } from "../../shared/src/notebook.js";
 
 const RENDERER = "dtdebug-diagnosis";
@@ -53,17 +53,22 @@ function show(editor: vscode.NotebookEditor, at: number): void {
   editor.revealRange(range, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
 }
 
-/** Makes the change in the cell that the diff fits, else in the file that it names; nothing is run, and Undo takes it back. */
+/** Makes the change in the cells that the diff fits, else in the file that it names; nothing is run, and Undo takes it back. */
 async function apply(diff: string, editor: vscode.NotebookEditor): Promise<boolean> {
-  const cells = editor.notebook.getCells().filter((cell) => cell.kind === vscode.NotebookCellKind.Code);
-  const cell = cells.find(({ document }) => patched(diff, document.getText()) !== null);
-  if (cell && (await replace(cell.document, diff))) {
-    show(editor, cell.index);
+  const cells = new Set(editor.notebook.getCells().filter((cell) => cell.kind === vscode.NotebookCellKind.Code));
+  const edit = new vscode.WorkspaceEdit();
+  const fit = parts(diff).map((part) => {
+    const cell = [...cells].find(({ document }) => replace(document, part, edit));
+    return cell && cells.delete(cell) ? cell.index : -1;
+  });
+  if (!fit.includes(-1) && (await vscode.workspace.applyEdit(edit))) {
+    show(editor, fit[0] ?? 0);
     return true;
   }
   for (const file of filesOf(diff, editor.notebook.uri)) {
     const document = await vscode.workspace.openTextDocument(file).then(undefined, () => undefined);
-    if (document && (await replace(document, diff))) {
+    const change = new vscode.WorkspaceEdit();
+    if (document && replace(document, diff, change) && (await vscode.workspace.applyEdit(change))) {
       await vscode.window.showTextDocument(document, { preserveFocus: true, viewColumn: vscode.ViewColumn.Beside });
       return true;
     }
@@ -71,14 +76,15 @@ async function apply(diff: string, editor: vscode.NotebookEditor): Promise<boole
   return false;
 }
 
-async function replace(document: vscode.TextDocument, diff: string): Promise<boolean> {
-  const [before, edit] = [document.getText(), new vscode.WorkspaceEdit()];
+/** Adds the change of a document to an edit if the diff fits it. */
+function replace(document: vscode.TextDocument, diff: string, edit: vscode.WorkspaceEdit): boolean {
+  const before = document.getText();
   const after = patched(diff, before);
   if (after === null) {
     return false;
   }
   edit.replace(document.uri, new vscode.Range(document.positionAt(0), document.positionAt(before.length)), after);
-  return vscode.workspace.applyEdit(edit);
+  return true;
 }
 
 /** Where the file that a diff names can be: beside the notebook and in the folders that are open, and nowhere else. */

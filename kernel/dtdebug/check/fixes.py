@@ -10,7 +10,7 @@ from dtdebug.check.examine_file import project
 from dtdebug.check.files import NotCheckedError, read_source, settings_of
 from dtdebug_taxonomy.checks import Severity
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.run.proving import in_cell, prove_fixes
+from dtdebug_taxonomy.checks.run.proving import in_cells, prove_fixes
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, notebook_cells
@@ -74,7 +74,7 @@ def _passes(source: Source, settings: Settings, *, safe_only: bool) -> FixResult
         done = prove_fixes(source, found, wanted, settings, follow=not safe_only)
         if not done.hits:
             break
-        changes += [_change(source, hit) for hit in done.hits]
+        changes += [_change(hit, source.text.place(hit.span.start).line) for hit in done.hits]
         again = _read(source.path, done.text, source.project)
         if again is None:
             break
@@ -90,9 +90,8 @@ def _read(path: str, text: str, around: Project | None) -> Source | None:
     return source
 
 
-def _change(source: Source, hit: CheckedHit) -> ShownFix:
-    title = hit.fix.title if hit.fix is not None else ""
-    return ShownFix(source.text.place(hit.span.start).line, hit.check.id, title, hit.safe)
+def _change(hit: CheckedHit, line: int) -> ShownFix:
+    return ShownFix(line, hit.check.id, hit.fix.title if hit.fix is not None else "", hit.safe)
 
 
 def _lines(source: Source, span: Span) -> str:
@@ -101,20 +100,28 @@ def _lines(source: Source, span: Span) -> str:
 
 
 def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe_only: bool) -> list[FixResult]:
-    """Fix cell by cell: a fix that spans cells can't be shown as a diff of one, so its finding is left as it is."""
+    """Fix each cell at most once: the positions of a second fix would refer to the old text."""
     notebook = Notebook(cells, path=str(path))
     notebook.code.project = project()
     rows: dict[int, FixResult] = {}
     for source in notebook.sources:
         found = examine(source, settings)
         for hit in found:
-            at = notebook.place(source, hit.span)
-            name = f"{path} cell {at.cell + 1}"
-            row = rows.get(at.cell, FixResult(name, cells[at.cell][1], cells[at.cell][1], (), ()))
-            after = in_cell(notebook, source, found, hit, settings) if hit.safe or not safe_only else None
-            if after is not None and not row.changes:  # the positions of a second fix would refer to the old text
-                row = row._replace(after=after, changes=(_change(source, hit),))
+            cell, span = notebook.place(source, hit.span)
+            after = in_cells(notebook, source, found, hit, settings) if hit.safe or not safe_only else {}
+            fixed = bool(after) and all(
+                number not in rows or rows[number].after == cells[number][1] for number in after
+            )
+            for number in {cell, *after} if fixed else {cell}:
+                text = cells[number][1]
+                rows.setdefault(number, FixResult(f"{path} cell {number + 1}", text, text, (), ()))
+                if fixed:
+                    rows[number] = rows[number]._replace(after=after.get(number, text))
+            if fixed:
+                change = _change(hit, cells[cell][1].count("\n", 0, span.start) + 1)
+                rows[cell] = rows[cell]._replace(changes=(*rows[cell].changes, change))
             else:
-                row = row._replace(rest=(*row.rest, f"{name}: {hit.check.id} {hit.message}"))
-            rows[at.cell] = row
+                told = notebook.message_in_cell(source, hit, lambda number: f"cell {number + 1}")
+                rest = (*rows[cell].rest, f"{path} cell {cell + 1}: {hit.check.id} {told}")
+                rows[cell] = rows[cell]._replace(rest=rest)
     return [rows[number] for number in sorted(rows)]

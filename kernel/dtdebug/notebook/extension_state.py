@@ -44,7 +44,9 @@ class ShellState(ABC):
     def report_own(self, error: BaseException) -> None:
         """Print an internal error in one line; with `%dtdebug debug` print its traceback."""
         try:
-            if self.debug:
+            if isinstance(error, KeyboardInterrupt):  # meant for the cell, whose ranks had just ended
+                print("dtdebug: interrupted; `%dtdebug` diagnoses the last failed cell", file=sys.stderr)
+            elif self.debug:
                 import traceback
 
                 traceback.print_exception(error)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from dtdebug.live.probe.processes import is_killed_for_memory
@@ -17,6 +19,7 @@ from dtdebug_taxonomy.model.ranks import ranges
 _CRASH_LIMIT = 16_000
 _FATAL = "Fatal Python error:"
 _LINE, _PIDS = 200, 16
+_ENDS = ("os._exit", "os.abort")
 _UNRECORDED = "it left no crash report: SIGKILL, os._exit and the out-of-memory killer leave none"
 
 
@@ -45,7 +48,25 @@ def death_sentence(folder: Path, entry: cell_journal.LastCell) -> str:
         how = ": the out-of-memory killer ended it"
     elif fatal := next((row for row in crash_report(folder, entry).splitlines() if row.startswith(_FATAL)), ""):
         how = f": {one_line(fatal, _LINE)}"
+    elif ends := _ending_line(entry.source):
+        how = f"; its line {ends[0]} is `{ends[1]}`, which leaves no crash report"
     return f"The kernel died while cell In[{entry.number}] ran{how}"
+
+
+@lru_cache(maxsize=4)
+def _ending_line(cell: str) -> tuple[int, str] | None:
+    """Return the first line of a cell that, once reached, ends its process without a report."""
+    from dtdebug_taxonomy.source.python.lenient_parser import parse_program
+    from dtdebug_taxonomy.source.python.names import dotted_name
+
+    def is_end(call: ast.Call) -> bool:
+        name, first = dotted_name(call.func), next(iter(call.args), None)
+        is_own = isinstance(first, ast.Call) and dotted_name(first.func) == "os.getpid"
+        return name in _ENDS or (name == "os.kill" and is_own)
+
+    nodes = ast.walk(parse_program(cell).tree)
+    line = min((node.lineno for node in nodes if isinstance(node, ast.Call) and is_end(node)), default=0)
+    return (line, one_line(cell.split("\n")[line - 1].strip(), _LINE)) if line else None
 
 
 def crash_report(folder: Path, entry: cell_journal.LastCell) -> str:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dtdebug.live.probe.processes import ranks_below
+from dtdebug.live.probe.processes import liveness, ranks_below
 from dtdebug.notebook import render_ranks
 from dtdebug.notebook.hang_answer import diagnose_hang
 from dtdebug.notebook.observe_ranks import TIMEOUT, conclude, look_at_ranks
 from dtdebug.notebook.ranks_seen import Kind, RanksSeen
 from dtdebug.privacy.sanitize import clean
+from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _INTERRUPT_TIMEOUT = 1.5
 """Seconds that ranks have to answer after the user has pressed stop."""
 _LIMIT = 300.0
+_NAMED = 16
+"""Maximum number of ranges of ranks that a line names."""
 
 
 def show_ranks(extension: LiveExtension, kind: Kind) -> None:
@@ -129,16 +132,22 @@ def after_death(extension: LiveExtension) -> Snapshot | None:
     from dtdebug.storage.run_folder import RunFolder
 
     run = RunFolder(path)
-    ranks = tuple(msgspec.structs.replace(s, alive=False) for s in run.records())
+    records = [*run.records()]
+    ranks = tuple(s for s in records if s.alive is False or liveness(s.pid or 0, s.time) != "ended")
     told = death_sentence(path, entry)
-    print(f"dtdebug: {told[0].lower()}{told[1:]}{f'; {len(ranks)} ranks had left records' if ranks else ''}")
+    with_it = [s.rank for s in records if s not in ranks and s.rank is not None]  # no record of how they ended
+    and_so = f"; {spell(with_it, _NAMED)} ended without a record of how, perhaps with it" if with_it else ""
+    print(f"dtdebug: {told[0].lower()}{told[1:]}{and_so}")
+    verdict = conclude(run, ranks, "").verdict
+    if verdict is not None and verdict.kind == "none":  # torch's spawned ranks end well when their parent is gone
+        ranks, verdict = (), None
     return Snapshot(
         situation=f"The kernel died while cell In[{entry.number}] ran.",
         output=crash_report(path, entry),
         source="what the kernel wrote when it crashed",
         cell=entry.source,
         ranks=ranks,
-        verdict=conclude(run, ranks, "").verdict,
+        verdict=verdict,
     )
 
 

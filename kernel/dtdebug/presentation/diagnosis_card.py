@@ -289,9 +289,13 @@ def _advice(a: Explanation, *, is_open: bool) -> str:
 
 
 def _diff(diff: str) -> str:
-    """Format a change of the user's own lines."""
-    rows = []
-    for line in (row for row in diff.splitlines() if not row.startswith(("--- ", "+++ ", "@@ "))):
+    """Format a change of the user's own lines, below the names of several cells."""
+    rows: list[str] = []
+    several = diff.count("\n+++ ") > 1
+    for line in (row for row in diff.splitlines() if not row.startswith(("--- ", "@@ "))):
+        if line.startswith("+++ "):
+            rows += [f"<b>{_safe(line[4:])}</b>"] * several
+            continue
         colour = _ADDED if line.startswith("+") else _REMOVED if line.startswith("-") else ""
         rows.append(f'<span style="{colour}">{_safe(line)}</span>' if colour else _safe(line))
     return '<pre style="margin:4px 0;padding:4px 8px;overflow-x:auto">' + "\n".join(rows) + "</pre>" if rows else ""

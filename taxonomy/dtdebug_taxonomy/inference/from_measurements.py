@@ -105,7 +105,7 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
     by_check = _by_check(knowledge)
     if not snapshot.cell.strip() or not by_check:
         return
-    from dtdebug_taxonomy.checks.run.proving import patch_of_cell
+    from dtdebug_taxonomy.checks.run.proving import patch_of_cells
     from dtdebug_taxonomy.checks.run.settings import Settings
     from dtdebug_taxonomy.inference.from_source import begin_of_statement, checks_of, examine_cells
 
@@ -135,13 +135,14 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         )
         if failing:
             names = [cell_name(snapshot, n) for n in range(len(notebook.cells))]
-            patch = patch_of_cell(notebook, code, hits, hit, names, settings)
+            message = notebook.message_in_cell(code, hit, lambda number: f"cell {cell_name(snapshot, number)}")
+            patch = patch_of_cells(notebook, code, hits, hit, names, settings)
             found = msgspec.structs.replace(
                 found,
                 near="line",
                 diff="" if patch is None else patch.diff,
                 check=hit.check.id,
-                told=hit.message if hit.severity != "hint" else "",
+                told=message if hit.severity != "hint" else "",
                 way=hit.fix.title if hit.fix is not None else "",
             )
             if patch is not None and patch.cell != at.cell:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.run.proving import format_patch, patch_of_cell, prove_fixes
+from dtdebug_taxonomy.checks.run.proving import format_patch, patch_of_cells, prove_fixes
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.model.claims import Claim, Record
@@ -88,8 +88,9 @@ def findings_in_cells(  # noqa: PLR0917
         near = _place_finding(f"cell {names[cell]}", code, hit, places, "")
         if near.near == "file":
             continue
-        near = replace(near, line=near.line - first[cell] + 1)
-        patch = patch_of_cell(notebook, code, hits, hit, names, settings)
+        message = notebook.message_in_cell(code, hit, lambda number: f"cell {names[number]}")
+        near = replace(near, line=near.line - first[cell] + 1, message=" ".join(message.split()))
+        patch = patch_of_cells(notebook, code, hits, hit, names, settings)
         if patch is not None:
             near = replace(near, diff=patch.diff)
         if patch is not None and patch.cell != cell:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Edit, Fix
 from dtdebug_taxonomy.checks.run.examine import CheckedHit, examine
-from dtdebug_taxonomy.checks.run.proving import cell_with, format_patch, prove_edit
+from dtdebug_taxonomy.checks.run.proving import cells_with, format_cell_patches, format_patch, prove_edit
 from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.checks.shared.fixing import choose_device
 from dtdebug_taxonomy.checks.shared.names import INIT
@@ -92,8 +92,8 @@ def edits_in_cells(notebook: Notebook, names: Sequence[str], text: str) -> Itera
         at = notebook.place(code, code.span(wanted.node))
         before = notebook.cells[at.cell][1]
         proven = wanted.fix is not None and prove_edit(code, hits, wanted.fix, Settings()) is not None
-        after = cell_with(notebook, code, wanted.fix, code.span(wanted.node)) if wanted.fix and proven else None
-        diff = "" if after is None else format_patch(names[at.cell], f"{before}\n", f"{after}\n")
+        after = cells_with(notebook, code, wanted.fix, code.span(wanted.node)) if wanted.fix and proven else {}
+        diff = format_cell_patches(notebook, names, after)
         line = before.count("\n", 0, at.span.start) + 1
         yield _finding(wanted, f"cell {names[at.cell]}", line, before.splitlines()[line - 1], diff, "function")
 

@@ -38,6 +38,7 @@ Kind = Literal[
 ]
 
 
+_ROWS: dict[str, Kind] = {"-": "removed", "+": "added"}
 _Parts = Callable[[str, int], str]
 """Returns the parts of a text that fit in a number of characters."""
 
@@ -187,7 +188,7 @@ def _fix_lines(f: Fix, width: int, level: _Level) -> Iterator[Line]:
         yield from _label_rows("fix", "Fix", _with_place(f.text, place), width, 1)
         for line in changed:
             shown = _cut(_from_change(line, changed, width - _LABEL), width - _LABEL)
-            yield Line("removed" if line[0] == "-" else "added", f"{' ' * _LABEL}{shown}")
+            yield Line(_ROWS.get(line[0], "place"), f"{' ' * _LABEL}{shown}")
         return
     text = f"`dtdebug fix` has a diff of {len(changed)} lines. {f.text}" if changed else f.text
     yield from _whole_fix(_with_place(text, place), width, level.fix)
@@ -198,11 +199,12 @@ def _with_place(text: str, place: str) -> str:
 
 
 def _changed_lines(diff: str) -> list[str]:
-    """Return the removed and added lines of a diff, without their common indentation."""
-    rows = [r for r in diff.splitlines() if r[:1] in {"-", "+"} and not r.startswith(("---", "+++")) and r[1:].strip()]
-    rows = [plain(r, 200) for r in rows]
-    least = min((len(r) - 1 - len(r[1:].lstrip()) for r in rows), default=0)
-    return [f"{r[0]} {r[1 + least :]}" for r in rows]
+    """Return the removed and added lines of a diff, without their common indentation; of several cells, their names."""
+    rows = [plain(r, 200) for r in diff.splitlines() if r[:1] in _ROWS and not r.startswith("---") and r[1:].strip()]
+    heads = [r for r in rows if r.startswith("+++")]
+    least = min((len(r) - 1 - len(r[1:].lstrip()) for r in rows if r not in heads), default=0)
+    named = [f"# {r[4:].removeprefix('b/')}" if r in heads else f"{r[0]} {r[1 + least :]}" for r in rows]
+    return named if len(heads) > 1 else [row for row in named if row[0] in _ROWS]
 
 
 def _from_change(line: str, changed: Sequence[str], width: int) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.python.code import Code
@@ -34,6 +34,9 @@ _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "px", "distribu
 """Cell magics whose body is Python, for these kernels' ranks or for this one."""
 _SHELL_MAGICS = frozenset({"bash", "sh", "script", "system"})
 
+_LINE = re.compile(r"(?P<file>\S{1,200}\.\w{1,10} )?\bline (?P<line>\d{1,7})\b(?P<of> of )?")
+"""Line in a message; that of another file is left."""
+
 
 class Piece(NamedTuple):
     """Part of the joined text, or of a script, and its origin."""
@@ -42,6 +45,20 @@ class Piece(NamedTuple):
     cell: int
     offset: int
     """Offset in the cell's own source."""
+
+
+class SomeHit(Protocol):
+    """Finding of a check."""
+
+    @property
+    def span(self) -> Span:
+        """Part of the source that it is about."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """Message that may name lines of the source."""
+        ...
 
 
 class CellPlace(NamedTuple):
@@ -114,6 +131,21 @@ class Notebook:
         shift = piece.offset - piece.start
         length = len(self.cells[piece.cell][1])
         return CellPlace(piece.cell, Span(min(span.start + shift, length), min(span.end + shift, length)))
+
+    def message_in_cell(self, source: Source, hit: SomeHit, name: Callable[[int], str]) -> str:
+        """Return a hit's message with lines of its cell; `name` gives that of another cell which it speaks of."""
+        home = self.place(source, hit.span).cell
+        starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
+
+        def in_cell(found: re.Match[str]) -> str:
+            number = int(found["line"])
+            if found["file"] or found["of"] or not 0 < number <= len(starts):
+                return found[0]
+            at = self.place(source, Span(starts[number - 1], starts[number - 1]))
+            line = self.cells[at.cell][1].count("\n", 0, at.span.start) + 1
+            return f"line {line}{f' of {name(at.cell)}' if at.cell != home else ''}"
+
+        return _LINE.sub(in_cell, hit.message)
 
 
 def _plain(text: str) -> str:

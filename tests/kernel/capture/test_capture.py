@@ -295,3 +295,23 @@ def test_the_traceback_of_a_pools_worker_is_read_from_its_text():
 
     assert ["IndexError", "IndexError"] == [info.type for info in found]
     assert ("train.py", 5) == (found[0].frames[-1].file, found[0].frames[-1].line)
+
+
+def test_what_a_loaders_worker_raised_is_read_from_the_message():
+    """PyTorch raises it again in the process that iterates: the headline is the worker's error, at its line."""
+    torch = pytest.importorskip("torch")
+
+    class Windows(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return torch.arange(4)[i + 1]
+
+    with pytest.raises(IndexError) as caught:
+        list(torch.utils.data.DataLoader(Windows(), num_workers=1, multiprocessing_context="fork"))
+    inner, outer = walk(describe(caught.value))
+
+    assert outer.message.startswith("Caught IndexError in DataLoader worker process 0.")
+    assert inner.message == "index 4 is out of bounds for dimension 0 with size 4"
+    assert inner.frames[-1].code == "return torch.arange(4)[i + 1]"

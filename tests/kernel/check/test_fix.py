@@ -95,6 +95,22 @@ def test_a_cell_of_a_notebook_has_a_diff_of_its_own(tmp_path, capsys):
     assert file.read_text() == before
 
 
+def test_a_fix_of_two_cells_is_one_fix_with_a_diff_of_each(tmp_path, capsys):
+    """The optimizer is made above the cell that shards its parameters; the line is that of its cell."""
+    cells = [
+        "import torch\nfrom torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n",
+        "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.Adam(model.parameters())\n",
+        "model = FSDP(model)\nmodel(torch.ones(2, 8)).sum().backward()\noptimizer.step()\n",
+    ]
+    file = tmp_path / "demo.ipynb"
+    file.write_text(json.dumps({"cells": [{"cell_type": "code", "source": c} for c in cells], "nbformat": 4}))
+    _, out, err = _fix(capsys, file)
+    assert out.startswith(f"# DT312 {file} cell 2:2: ")
+    assert "-optimizer = torch.optim.Adam(model.parameters())\n--- a" in out
+    assert "demo.ipynb cell 3\n@@ -1,3 +1,4 @@\n model = FSDP(model)\n+optimizer = " in out
+    assert "1 fixed by these diffs (1 file)" in err
+
+
 def test_what_every_rank_writes_gets_the_condition_that_the_function_has(tmp_path, capsys):
     """Where the group may be missing, the fix asks for it; a call into another module is followed as `check` does."""
     (tmp_path / "helpers.py").write_text("import torch.distributed as dist\n\n\ndef sync():\n    dist.barrier()\n")

@@ -150,19 +150,26 @@ def test_no_object_of_the_failed_cell_is_kept_alive(shell):
     assert alive[0]() is None
 
 
-def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatch):
-    """Whatever fails inside the hook, the user's cell looks as it would."""
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ZeroDivisionError, "internal error (ZeroDivisionError)"),
+        (KeyboardInterrupt, "interrupted; `%dtdebug` "),
+    ],
+)
+def test_a_defect_of_ours_is_one_line_and_leaves_the_traceback(shell, monkeypatch, error, line):
+    """Whatever fails inside the hook, the user's cell looks as it would; stop can be pressed while it is diagnosed."""
     import dtdebug.notebook.failed_cell
 
     def broken(*_args, **_kwargs):
-        raise ZeroDivisionError("ours")
+        raise error("ours")
 
     monkeypatch.setattr(dtdebug.notebook.failed_cell, "diagnose_failed_cell", broken)
     result, printed, bundles = run(shell, NCCL)
 
     assert isinstance(result.error_in_exec, RuntimeError)
     assert "unhandled system error" in printed
-    assert printed.count("dtdebug: internal error (ZeroDivisionError)") == 1
+    assert printed.count(f"dtdebug: {line}") == 1
     assert "ours" not in printed
     assert answers(bundles) == []
 

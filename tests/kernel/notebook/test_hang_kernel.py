@@ -605,7 +605,10 @@ for number in "01":
 
 @pytest.mark.parametrize(
     ("death", "how"),
-    [("import os; os._exit(3)", "left no crash report"), ("import ctypes; ctypes.string_at(0)", "Segmentation fault")],
+    [
+        ("import os; os._exit(3)", "leaves no crash report"),
+        ("import ctypes; ctypes.string_at(0)", "Segmentation fault"),
+    ],
     ids=["exit", "crash"],
 )
 def test_after_a_death_loading_names_the_cell_the_ranks_and_the_command_that_ends_them(kernel, death, how):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, observe_ranks, render_ranks
+from dtdebug.notebook import cell_journal, kernel_death, leftover_ranks, magic_ranks, observe_ranks, render_ranks
 from dtdebug.notebook.arm import ImportWatch, Variables
 from dtdebug.notebook.cells import Cells, RunningCell
 from dtdebug.notebook.control_channel import answer
@@ -273,3 +273,46 @@ def test_a_death_is_not_reported_again_after_a_kernel_that_ended_well(tmp_path, 
     assert reported.startswith("The kernel died while cell In[5] ran; it left no crash report")
     assert reported == still
     assert "" == kernel_death.find_unreported("k.json")
+
+
+def test_ranks_that_a_dead_kernel_took_along_have_not_finished_the_program(tmp_path, monkeypatch, capsys):
+    """Those of a killed process group write no last record; torch interrupts its spawned ones, which then end well."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path))
+    run = RunFolder.make(cell_journal.folders())
+    (run.path / cell_journal.NAME).write_text(f"1\n{2**22 + 1}\nk.json\n5\n{time.time():.0f}\nx = 1")
+    for rank in range(2):
+        run.save_record(RankState(rank=rank, pid=2**22 + 2 + rank, world_size=2, time=time.time()))
+    extension = SimpleNamespace(require_live=lambda: SimpleNamespace(name="k.json"))
+    without_record = magic_ranks.after_death(extension)
+    printed = capsys.readouterr().out
+    for rank in range(2):
+        run.save_record(RankState(rank=rank, pid=2**22 + 2 + rank, world_size=2, alive=False, exit_code=0))
+    interrupted = magic_ranks.after_death(extension)
+
+    assert "; ranks 0-1 ended without a record of how, perhaps with it" in printed
+    for found in (without_record, interrupted):
+        assert found is not None
+        assert ((), None) == (found.ranks, found.verdict)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (
+            "%time x\ndef stop(code):\n    os._exit(code)\nstop(3)",
+            "its line 3 is `os._exit(code)`, which leaves no crash report",
+        ),
+        (
+            "x = 1\nos.kill(os.getpid(), signal.SIGKILL)",
+            "its line 2 is `os.kill(os.getpid(), signal.SIGKILL)`, which leaves",
+        ),
+        ("os.kill(child, signal.SIGTERM)", "it left no crash report: "),
+        ("x = (\n", "it left no crash report: "),
+    ],
+)
+def test_a_death_without_a_report_names_the_line_that_ends_its_process(tmp_path, cell, says):
+    entry = cell_journal.LastCell(
+        running=True, pid=2**22 + 1, kernel="k.json", number=5, begun=time.time(), source=cell, begins={}
+    )
+
+    assert kernel_death.death_sentence(tmp_path, entry).startswith(f"The kernel died while cell In[5] ran; {says}")

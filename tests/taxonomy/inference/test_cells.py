@@ -1,13 +1,21 @@
 """Cells of a notebook, read as one program with the ranks whose stacks run through them."""
 
+import re
+from types import SimpleNamespace
+
 import pytest
 
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug.privacy.boundary import diagnose
+from dtdebug_taxonomy.inference.from_source import findings_in_cells
 from dtdebug_taxonomy.inference.message_edits import LISTED
 from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.answer import Answer, Fix
 from dtdebug_taxonomy.model.ranks import Alternative, CallSite, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot
+from dtdebug_taxonomy.presentation.answer_text import to_short_text
+from dtdebug_taxonomy.source.notebook import Notebook
+from dtdebug_taxonomy.source.text import Span
 
 VALIDATE = """import torch.distributed as dist
 
@@ -200,3 +208,39 @@ def test_a_fix_in_the_cell_of_the_function_is_shown_for_the_cell_that_starts_it(
 
     assert ("cell In[1]", 3) == (first.file, first.line)
     assert {"-def train(world_size, epochs):", "+def train(rank, world_size, epochs):"} < {*first.diff.splitlines()}
+
+
+def test_a_fix_of_two_cells_has_one_diff_that_names_both():
+    """A card applies it whole or not at all; its plain text tells which line is of which cell."""
+    cells = (
+        "import torch\nfrom torch.distributed.fsdp import FullyShardedDataParallel as FSDP",
+        "model = torch.nn.Linear(8, 8)\noptimizer = torch.optim.Adam(model.parameters())",
+        "model = FSDP(model)\noptimizer.step()",
+    )
+    stacks = {0: [Frame("cell In[5]", 2, "<module>")]}
+    found = findings_in_cells(load(), cells, ("In[4]", "In[5]", "In[9]"), stacks)
+    diff = next(f.diff for f in found if f.check == "DT312")
+    shown = to_short_text(Answer(headline="x", fix=Fix(text="Make it after the wrap.", diff=diff)))
+
+    assert diff.count("--- In[5]\n+++ In[5]\n") == diff.count("--- In[9]\n+++ In[9]\n") == 1
+    assert [row.strip() for row in shown.splitlines() if row.strip()[0] in "#+-"] == [
+        "# In[5]",
+        "- optimizer = torch.optim.Adam(model.parameters())",
+        "# In[9]",
+        "+ optimizer = torch.optim.Adam(model.parameters())",
+    ]
+
+
+def test_a_message_names_lines_as_its_cell_counts_them_and_those_of_another_cell_with_its_name():
+    """The checks read all cells as one program, whose line numbers nobody sees."""
+    init = "import torch.distributed as dist"
+    leave = "def step(rank, x):\n    if rank != 0:\n        return None\n    dist.all_reduce(x)\n    return x"
+    stacks = {0: [Frame("cell In[3]", 4, "step")]}
+    found = findings_in_cells(load(), ("x = 1\n" * 9, init, leave), ("In[1]", "In[2]", "In[3]"), stacks)
+    read = Notebook([("code", "a = 1\nb = 2"), ("code", "c = 3\nd = 4")])
+    of_other = SimpleNamespace(span=Span(12, 17), message="made (line 2), used at line 4; b.py line 2, line 2 of c")
+
+    assert ["line 2"] == [re.search(r"line \d+", f.message)[0] for f in found if f.check == "DT106"]
+    assert read.message_in_cell(read.code, of_other, lambda number: f"cell In[{number + 5}]") == (
+        "made (line 2 of cell In[5]), used at line 2; b.py line 2, line 2 of c"
+    )

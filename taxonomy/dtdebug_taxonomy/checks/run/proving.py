@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks import Edit, Fix
@@ -83,28 +83,28 @@ def prove_fixes(
     return ProvenText(proof.text(kept) or str(source.text), tuple(kept))
 
 
-def in_cell(
+def in_cells(
     notebook: Notebook, source: Source, found: Sequence[CheckedHit], hit: CheckedHit, settings: Settings
-) -> str | None:
-    """Return the text of the cell that a hit's fix is of, with the proven fix; None if it is not within one cell.
+) -> dict[int, str]:
+    """Return the texts of the cells that a hit's proven fix changes, by their numbers; none if it is not proven.
 
-    An import that the fix would add to the first cell is added to this one, which may run without the first.
+    An import is added to the first of them, which may run without the cells above.
     """
     if hit.fix is None or not prove_fixes(source, found, [hit], settings).hits:
-        return None
-    return cell_with(notebook, source, hit.fix, _span_of_fix(notebook, source, hit))
+        return {}
+    return cells_with(notebook, source, hit.fix, _span_of_fix(notebook, source, hit))
 
 
 class CellPatch(NamedTuple):
-    """Diff of the one cell that a hit's fix changes: what is launched in one is mostly defined in another."""
+    """Diff of the cells that a hit's fix changes: what is launched in one is mostly defined in another."""
 
     cell: int
     line: int
-    """First line of the cell that the fix changes."""
+    """First line of that cell that the fix changes, or the line of the hit."""
     diff: str
 
 
-def patch_of_cell(  # noqa: PLR0917
+def patch_of_cells(  # noqa: PLR0917
     notebook: Notebook,
     source: Source,
     found: Sequence[CheckedHit],
@@ -112,38 +112,54 @@ def patch_of_cell(  # noqa: PLR0917
     names: Sequence[str],
     settings: Settings,
 ) -> CellPatch | None:
-    """Return the diff of the cell with a hit's proven fix; None if there is none; `names` are those of the cells."""
-    after = in_cell(notebook, source, found, hit, settings)
-    if after is None:
+    """Return the diff of the cells with a hit's proven fix; None if there is none; `names` are those of the cells."""
+    after = in_cells(notebook, source, found, hit, settings)
+    if not after:
         return None
     at = notebook.place(source, _span_of_fix(notebook, source, hit))
-    before = notebook.cells[at.cell][1]
-    line = before.count("\n", 0, at.span.start) + 1
-    return CellPatch(at.cell, line, format_patch(names[at.cell], f"{before}\n", f"{after}\n"))
+    line = notebook.cells[at.cell][1].count("\n", 0, at.span.start) + 1
+    return CellPatch(at.cell, line, format_cell_patches(notebook, names, after))
+
+
+def format_cell_patches(notebook: Notebook, names: Sequence[str], after: Mapping[int, str]) -> str:
+    """Return one patch of the cells with these new texts, in the order of the notebook."""
+    before = {cell: notebook.cells[cell][1] for cell in sorted(after)}
+    return "".join(format_patch(names[cell], f"{text}\n", f"{after[cell]}\n") for cell, text in before.items())
 
 
 def _span_of_fix(notebook: Notebook, source: Source, hit: CheckedHit) -> Span:
-    """Return a span in the cell that a fix changes: that of the hit, or another one that all edits are in."""
-    edits = [e.span for e in hit.fix.edits] if hit.fix is not None else []
+    """Return a span in a cell that a fix changes: that of the hit, or its first edit's if none is in that cell."""
+    edits = sorted(e.span for e in hit.fix.edits if not _adds_import(e)) if hit.fix is not None else []
     cells = {notebook.place(source, span).cell for span in edits}
-    return edits[0] if len(cells) == 1 and notebook.place(source, hit.span).cell not in cells else hit.span
+    return edits[0] if edits and notebook.place(source, hit.span).cell not in cells else hit.span
 
 
-def cell_with(notebook: Notebook, source: Source, fix: Fix, span: Span) -> str | None:
-    """Return the text of the cell of a span with a proven fix; None if the fix reaches into other cells."""
-    cell = notebook.place(source, span).cell
-    text = notebook.cells[cell][1]
+def _adds_import(edit: Edit) -> bool:
+    return edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text) is not None
+
+
+def cells_with(notebook: Notebook, source: Source, fix: Fix, span: Span) -> dict[int, str]:
+    """Return the texts of the cells that a proven fix changes; none if an edit is of no cell's own text.
+
+    An import above all of them is added to the first of them instead; `span` is in that cell if there is no other edit.
+    """
+    changed = [e.span for e in fix.edits if not _adds_import(e)] or [span]
+    home = min(notebook.place(source, each).cell for each in changed)
+    texts: dict[int, str] = {}
     for edit in sorted(fix.edits, reverse=True):
-        at = notebook.place(source, edit.span)
-        if at.cell < cell and edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text):
-            first = notebook.begins(cell)
-            first = notebook.place(source, Span(first, first)).span.start
-            text = text[:first] + edit.text + text[first:]
-        elif at.cell == cell and source.cut(edit.span) == text[at.span.start : at.span.end]:
-            text = text[: at.span.start] + edit.text + text[at.span.end :]
+        cell, at = notebook.place(source, edit.span)
+        if cell < home and _adds_import(edit):
+            first = notebook.begins(home)
+            cell, at = notebook.place(source, Span(first, first))
+        text = texts.get(cell, notebook.cells[cell][1])
+        cut, before = source.cut(edit.span), text[: at.start]
+        if cut == f"{text[at.start :]}\n" and not edit.text:  # the last line, whose end is between the cells
+            texts[cell] = before.removesuffix("\n")
+        elif cut == text[at.start : at.end]:
+            texts[cell] = before + edit.text + text[at.end :]
         else:
-            return None
-    return text
+            return {}
+    return texts
 
 
 def prove_edit(source: Source, found: Sequence[CheckedHit], fix: Fix, settings: Settings) -> str | None:
