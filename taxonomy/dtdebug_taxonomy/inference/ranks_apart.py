@@ -50,8 +50,19 @@ def _parting_of(account: Account, accounts: Sequence[Account]) -> int:
     if account.by_rank >= 0 and (
         not apart or account.by_rank in apart or not account.links[account.by_rank].value.text
     ):
-        return account.by_rank
+        return _chooser(account, account.by_rank)
     return max(apart, key=lambda n: (account.links[n].depth, -n), default=-1)
+
+
+def _chooser(account: Account, at: int) -> int:
+    """Return the link that chooses by a test of the rank: the test only tells which rank this is."""
+    links = account.links
+    while links[at].value.text in ("True", "False"):
+        up = next((n for n in range(at - 1, -1, -1) if links[n].depth < links[at].depth), -1)
+        if up < 0:
+            break
+        at = up
+    return at
 
 
 def _differs(link: Link, others: Sequence[Account]) -> bool:
