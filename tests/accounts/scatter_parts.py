@@ -1,4 +1,5 @@
 """Distributes the rows of a table."""
+
 import argparse
 
 import torch

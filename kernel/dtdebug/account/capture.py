@@ -88,7 +88,7 @@ def explain(
     func = scope.call.func if isinstance(scope.call, ast.Call) else None
     if isinstance(func, ast.Attribute) and is_optimizer(scope.value(func.value)):
         way.follow(func.value, scope)  # what it was made of comes before what it is given
-    if (message or account.exception).startswith("StopIteration"):
+    if account.exception.startswith("StopIteration") and isinstance(scope.call, ast.Call):
         way.follow_rounds(scope.call, scope)
     way.follow_each(refused)
     for each in [own, *(n for n in users[:-1][-1:] if scope.inner is not None)]:

@@ -303,7 +303,8 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
 
 
 def _making_of(node: ast.expr, caller: Scope) -> Making:
-    return Making("literal" if is_literal(node) else "passed", node, caller, node, (node,))
+    how: How = "environment" if _asks_environment(node, caller) else "literal" if is_literal(node) else "passed"
+    return Making(how, node, caller, node, (node,))
 
 
 def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:

@@ -147,7 +147,7 @@ class WayBack:
         self._samples((node,), scope, -1)
         self.follow(node, scope)
 
-    def follow_rounds(self, call: ast.AST | None, scope: Scope) -> None:
+    def follow_rounds(self, call: ast.Call, scope: Scope) -> None:
         """Follow the number of rounds of the loop in which `next` had nothing left, and what there was."""
         around = rounds_around(call, scope)
         if around is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
 _SET_UP = "group-is-set-up"
+_SIZES_APART = re.compile(r"must match|must be the same size|don't match|do not match")
 _NUMBERS = re.compile(r"\d{1,20}")
 _RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
 _SMALL = 2
@@ -137,6 +138,9 @@ def deciding_line(account: Account) -> Link | None:
         links = () if found.contract.here else _links_of(found)
     else:
         links = (account.links[account.root],) if 0 <= account.root < len(account.links) else ()
+        if _SIZES_APART.search(account.exception):
+            refused = account.refusal.values[:2] if account.refusal is not None else ()
+            links = _parted_sides(account, [each.name for each in refused]) or links
     return next((link for link in links if not _same_line(link, account)), None)
 
 
@@ -273,7 +277,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
         if link is not None and not any(p is not None and where(p) == where(link.place) for p in lines):
             links.append(link)
     held = _in_file(found)
-    if alone := (held,) if held is not None else _parted_sides(found):
+    asked = [words for name, (words, _) in call.expressions.items() if name in names_in(contract.demand)]
+    if alone := (held,) if held is not None else _parted_sides(account, asked):
         return alone
     if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
         return (taken,)
@@ -336,20 +341,21 @@ def _is_carried(chain: Sequence[Link], at: int) -> bool:
     return True
 
 
-def _parted_sides(found: Broken) -> tuple[Link, ...]:
-    """Return the two lines that made both sides of a demand of one value, each in its way.
+def _parted_sides(account: Account, words: Iterable[str]) -> tuple[Link, ...]:
+    """Return the two lines that made two refused values of one, each in its way.
 
-    The two do not fit, so it is one of them that is wrong: what they share can't be.
+    The two do not fit, so it is one of these lines that is wrong: what they share can't be.
     """
-    words = [w for name, (w, _) in found.call.expressions.items() if name in names_in(found.contract.demand)]
-    chains = [chain for each in words for chain in chains_of(found.account, each)[:1]]
+    chains = [chain for each in words for chain in chains_of(account, each)[:1]]
     for one in chains:
         last = one[-1]
         used = names_in_words(last.place.code)
         for other in chains if len(chains) == 2 else ():
             for n, link in enumerate(other):
                 up = next((u for u in reversed(other[:n]) if u.depth < link.depth), None)
-                if other is one or up is None or link.value.name not in used or not all(map(_computes, (up, last))):
+                if other is one or up is None or link.value.name not in used or link.how in _ENDED:
+                    continue
+                if not all(map(_computes, (up, last))):
                     continue
                 if (up.place.file, up.place.function) == (last.place.file, last.place.function):
                     return (last, up) if up.place != last.place else ()
@@ -358,6 +364,8 @@ def _parted_sides(found: Broken) -> tuple[Link, ...]:
 
 def _computes(link: Link) -> bool:
     """True if a line makes another value of what it takes."""
+    if link.how in {"passed", "loop"}:
+        return False
     match parse_line(link.place.code):
         case ast.Module(body=[ast.Assign(value=ast.Subscript() | ast.BinOp() | ast.Call())]):
             return True

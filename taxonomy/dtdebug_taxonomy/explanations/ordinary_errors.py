@@ -522,7 +522,9 @@ def _of_index(account: Account) -> Fault | None:
 def _is_rank(chain: Sequence[Link]) -> bool:
     """True for a value that is this process's number, and no more: what it goes into is too short."""
     end = chain[-1] if len(chain) < 2 or chain[-1].value.text else chain[-2]
-    asks = end.how == "environment" and _RANK_VARIABLE.search(end.place.code) is not None
+    begin, last = end.place.mark
+    code = end.place.code[begin:last] if begin < last else end.place.code
+    asks = end.how == "environment" and _RANK_VARIABLE.search(code) is not None
     return (asks or is_given(end)) and len({link.value.text for link in chain if link.value.text}) < 2
 
 
@@ -630,8 +632,9 @@ def _of_next(account: Account) -> Fault | None:
         said = f"{said}, and `{held.name}` is {held.text}"
         edit = replace_expression(chain[0].place, chain[0].place.mark, f"range({held.name})")
         edit = edit._replace(meant=False) if edit is not None else None
-    fix = "run as many rounds as there are batches on this rank."
-    return Fault(said, fix, counting_link(chain), edit, likely=True)
+    link = counting_link(chain)
+    other = f", or correct {where(link.place)}" if link is not None and edit is not None else ""
+    return Fault(said, f"run as many rounds as there are batches on this rank{other}.", link, edit, likely=True)
 
 
 _READERS: Final[dict[str, Callable[[Account], Fault | None]]] = {

@@ -21,6 +21,8 @@ _COMPARES = re.compile(
     r"|\b(?:across|among|between|on) (?:all )?(?:ranks|processes)\b"
 )
 """A message that speaks of other ranks; its end may have been cut off."""
+OPAQUE = re.compile(r"<\w{1,80}>")
+"""Text of an object of which only the class is known."""
 _ONE_TO_ONE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"})
 """Calls whose two sides run different lines: a value that differs by rank is no fault there."""
 
