@@ -36,7 +36,9 @@ def build_model(config):
 
 
 def build_optimizer(model, config):
-    return torch.optim.AdamW(model.parameters(), lr=config.rate, betas=config.betas, weight_decay=config.decay)
+    return torch.optim.AdamW(
+        model.parameters(), lr=config.rate, betas=config.betas, weight_decay=config.decay
+    )
 
 
 def main():

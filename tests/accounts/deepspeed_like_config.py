@@ -15,9 +15,7 @@ def write(folder):
 def check(config, world):
     expected = config["micro"] * config["accumulate"] * world
     if config["train_batch_size"] != expected:
-        raise ValueError(
-            f"train_batch_size {config['train_batch_size']} is not micro * accumulate * world = {expected}"
-        )
+        raise ValueError(f"train_batch_size {config['train_batch_size']} is not micro * accumulate * world = {expected}")
 
 
 def load(path):

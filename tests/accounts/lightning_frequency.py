@@ -24,11 +24,7 @@ def loaders(batch_size):
 CHECK_EVERY = 25
 train = loaders(batch_size=8)
 trainer = L.Trainer(
-    max_epochs=1,
-    accelerator="cpu",
-    logger=False,
-    enable_checkpointing=False,
-    val_check_interval=CHECK_EVERY,
+    max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, val_check_interval=CHECK_EVERY,
     enable_progress_bar=False,
 )
 trainer.fit(Model(), train, loaders(8))

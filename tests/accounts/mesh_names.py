@@ -30,7 +30,9 @@ class Block(nn.Module):
 class Engine:
     def __init__(self, parallel):
         self.parallel = parallel
-        self.mesh = init_device_mesh("cpu", (parallel.replicas, parallel.tensor), mesh_dim_names=parallel.names)
+        self.mesh = init_device_mesh(
+            "cpu", (parallel.replicas, parallel.tensor), mesh_dim_names=parallel.names
+        )
 
     def tensor_mesh(self):
         return self.mesh["tensor"]

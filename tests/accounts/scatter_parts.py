@@ -1,5 +1,4 @@
 """Distributes the rows of a table."""
-
 import argparse
 
 import torch

@@ -20,7 +20,9 @@ def read_launch():
 
 def start(backend="gloo"):
     launch = read_launch()
-    dist.init_process_group(backend, rank=launch["rank"], world_size=launch["world"], timeout=timedelta(seconds=60))
+    dist.init_process_group(
+        backend, rank=launch["rank"], world_size=launch["world"], timeout=timedelta(seconds=60)
+    )
     return launch
 
 

@@ -14,7 +14,7 @@ _WORLD = frozenset({"get_world_size", "get_rank"})
 
 
 def counting_link(chain: Sequence[Link]) -> Link | None:
-    """Return the link of a way back at which the number of elements was decided; None if it can't be told."""
+    """Return the link of a way back at which the number of elements was decided; None if it is unknown."""
     at, grew = 0, False
     while chain:
         link = chain[at]
