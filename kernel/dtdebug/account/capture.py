@@ -15,7 +15,7 @@ from dtdebug.account import chain, scopes
 from dtdebug.account.beside import holders_beside, names_beside, wrappers_beside
 from dtdebug.account.checkpoint_keys import keys_beside
 from dtdebug.account.chosen import is_optimizer
-from dtdebug.account.objects import is_exactly, loaded
+from dtdebug.account.objects import loaded
 from dtdebug.account.off_stack import lines_off_stack
 from dtdebug.account.outdated import outdated_objects
 from dtdebug.account.parts import leaves
@@ -88,9 +88,9 @@ def explain(
     func = scope.call.func if isinstance(scope.call, ast.Call) else None
     if isinstance(func, ast.Attribute) and is_optimizer(scope.value(func.value)):
         way.follow(func.value, scope)  # what it was made of comes before what it is given
-    for node, where in refused:
-        if not (_is_nothing(where.value(node)) and way.idle(node, where)):
-            way.follow(node, where)
+    if account.exception.startswith("StopIteration") and isinstance(scope.call, ast.Call):
+        way.follow_rounds(scope.call, scope)
+    way.follow_each(refused)
     for each in [own, *(n for n in users[:-1][-1:] if scope.inner is not None)]:
         call = stack[each].call
         if isinstance(call, ast.expr):
@@ -122,11 +122,6 @@ def _unlike(found: re.Match[str]) -> str:
     if len(one) != len(other):
         return found[0]
     return " ".join(f"{a} {b}" for a, b in zip(one, other, strict=True) if a != b)
-
-
-def _is_nothing(value: object) -> bool:
-    """True for a number or container as it is before anything was added to it."""
-    return (is_exactly(value, (int, float)) and value == 0) or (is_exactly(value, (list, dict, set)) and not value)
 
 
 def _is_gone_through(node: ast.expr, scope: Scope) -> bool:

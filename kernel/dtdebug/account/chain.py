@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import types
 from collections.abc import Sequence
@@ -79,6 +80,8 @@ def is_of_signal(rows: Sequence[TracebackType]) -> bool:
     return any(id(row.tb_frame.f_code) in codes for row in rows)
 
 
+_NO_SAVED_FILE, _READ = re.compile(r"WeightsUnpickler error:\s{1,4}(Unsupported operand \d{1,4})"), 8_000
+"""Message on a file that no `torch.save` wrote; number of characters of a message that are searched."""
 _PATH, _LONGEST = "No such file or directory", 4 * MAX_TEXT
 """Message that ends with a path, which may be long and tells nothing if it is cut."""
 
@@ -91,6 +94,8 @@ def describe(value: BaseException) -> str:
         name = name.removeprefix(prefix)
     message = message_of(value)
     first = message.strip().split("\n", 1)[0]
+    if (no_file := _NO_SAVED_FILE.search(message[:_READ])) is not None:
+        first = f"no file of torch.save: {no_file[1]}"  # the lines before it speak of a file that holds other classes
     return one_line(f"{name}: {first}" if first else name, _LONGEST if _PATH in first else MAX_TEXT)
 
 

@@ -6,9 +6,8 @@ import ast
 import types
 from typing import NamedTuple
 
-from dtdebug.account.makers import of_class
-from dtdebug.account.objects import is_exactly
-from dtdebug.account.scopes import Scope, bind
+from dtdebug.account.makers import entered_call, of_class
+from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
@@ -23,7 +22,8 @@ def enter(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
     if function is not None:
         return entered_call(scope, function, call, scope)
     name = dotted_name(call.func)
-    if isinstance(call.func, ast.Attribute) and name:  # a method of an object of the program
+    made = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+    if isinstance(call.func, ast.Attribute) and (name or made):  # a method of an object of the program
         found = of_class(call.func.value, scope, sources)
         home, defined = found if found is not None else (None, None)
         if home is not None and defined is not None:
@@ -65,24 +65,6 @@ def function_of_code(
         if program is not None and code.co_firstlineno in (each.lineno, *(d.lineno for d in each.decorator_list)):
             return program, each
     return None
-
-
-def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
-    """Return the scope of a function that a call entered and that has returned."""
-    last = function.end_lineno or function.lineno
-    scope = Scope(
-        home.file,
-        last + 1,
-        function.name,
-        program=home.program,
-        node=function,
-        bound=(call, caller),
-        world=home.world,
-    )
-    if caller.live:
-        given = {name: caller.value(node) for name, node in bind(call, scope).items()}
-        scope.local = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
-    return scope
 
 
 class Branches(NamedTuple):

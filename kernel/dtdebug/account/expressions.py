@@ -10,6 +10,9 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 
 _READS = frozenset({"open", "load", "safe_load", "full_load", "read_text", "read_bytes", "read_csv", "loadtxt",
                     "from_pretrained", "fromfile", "memmap", "load_file", "read_parquet"})  # fmt: skip
+_LISTS = frozenset({"listdir", "iterdir", "glob", "rglob", "iglob", "scandir"})
+"""Calls whose result depends on what stands in a folder."""
+_CHOOSES = frozenset({"sorted", "list", "tuple", "max", "min", "next", "iter", "reversed", "set"})
 _CONVERSIONS = frozenset({"int", "float", "str", "bool"})
 PARSERS = frozenset({"parse_args", "parse_known_args", "parse_args_into_dataclasses"})
 """Methods that parse a command line."""
@@ -28,11 +31,29 @@ def how_of(value: ast.expr) -> How:
         return how_of(value.values[0])
     if not isinstance(value, ast.Call):
         return "assigned"
+    if lists_folder(value):
+        return "file"
     name = dotted_name(value.func) or (value.func.attr if isinstance(value.func, ast.Attribute) else "")
     if name.endswith(ENVIRONMENT):
         return "environment"
     last = name.rpartition(".")[2]
     return "file" if last in _READS else "option" if last in PARSERS else "called"
+
+
+def lists_folder(value: ast.expr | None) -> bool:
+    """True for an expression that takes names from a folder: `sorted(root.iterdir())[-1]`."""
+    while True:
+        match value:
+            case ast.Subscript():
+                value = value.value
+            case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in _CHOOSES:
+                value = first
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+                value = value.generators[0].iter
+            case ast.Call():
+                return last_name(value) in _LISTS
+            case _:
+                return False
 
 
 def literal_text(how: How, node: ast.AST, value: ast.expr | None) -> str:
@@ -46,9 +67,12 @@ def computes(node: ast.expr | None) -> bool:
     """True if an expression computes with a number of its own: `size - 1`."""
     if node is None or is_literal(node):
         return False
+    targets = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
+    items = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
     return any(
         isinstance(each, ast.BinOp)
         and any(isinstance(side, ast.Constant) and type(side.value) in (int, float) for side in (each.left, each.right))
+        and not any(isinstance(side, ast.Name) and side.id in items for side in (each.left, each.right))
         for each in ast.walk(node)
     )
 
@@ -113,9 +137,14 @@ def last_name(call: ast.Call) -> str:
 
 def positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:
     """Return a field of a data class that was given by its position."""
-    fields = [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+    fields = field_names(defined)
     number = fields.index(name) if name in fields else _LAST
     return call.args[number] if number < len(call.args) else None
+
+
+def field_names(defined: ast.ClassDef) -> list[str]:
+    """Return the names of the fields of a data class, in order."""
+    return [s.target.id for s in defined.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
 
 
 def packed_item(call: ast.Call, name: str) -> ast.expr | None:

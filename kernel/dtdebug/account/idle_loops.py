@@ -107,3 +107,27 @@ def loader_of(idle: IdleLoop, sources: Sources) -> tuple[ast.expr, Scope, str] |
     call, scope = made
     text = f"{samples} samples, batch_size={size}, drop_last={drops}: 0 batches"
     return (keyword(call, "drop_last") if drops and samples else None) or call, scope, text
+
+
+def rounds_around(call: ast.Call, scope: Scope) -> tuple[ast.For, range] | None:
+    """Return the innermost loop around a call of `next`, with the range that it counts through."""
+    program = scope.program
+    if program is None or dotted_name(call.func) != "next" or call not in program.code.parent:
+        return None
+    loops = [up for up in program.code.ancestors(call) if isinstance(up, ast.For)]
+    loop = next((up for up in loops if program.code.scope(up) is (scope.node or program.tree)), None)
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=given)):
+            ends = [scope.value(each) for each in given]
+            return (loop, range(*ends)) if ends and all(type(each) is int for each in ends) else None
+    return None
+
+
+def held_by(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, int] | None:
+    """Return what the iterator that `next` takes from goes through, with its length."""
+    made = creation(call.args[0], scope, sources) if call.args else None
+    if made is None or made[1].node is not scope.node or dotted_name(made[0].func) != "iter" or not made[0].args:
+        return None
+    over = made[0].args[0]
+    size = length(scope.value(over), lambda _: None)
+    return (over, size) if size is not None else None

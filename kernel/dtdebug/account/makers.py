@@ -14,9 +14,11 @@ from dtdebug.account.expressions import (
     PARSERS,
     destinations,
     entry,
+    field_names,
     how_of,
     is_literal,
     keyword,
+    last_name,
     packed_item,
     position_in,
     positional,
@@ -206,7 +208,19 @@ def _making(name: str, row: Binding, scope: Scope) -> Making:
         value = node.value
     if value is None:
         return Making("assigned", node, scope)
-    return Making(how_of(value), node, scope, value, (value,))
+    return Making("environment" if _asks_environment(value, scope) else how_of(value), node, scope, value, (value,))
+
+
+def _asks_environment(value: ast.expr, scope: Scope) -> bool:
+    """True for `env.get("X")` or `env["X"]`, converted or not, where `env` is another name of `os.environ`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 1:
+        value = value.args[0]
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get")) | ast.Subscript(value=ast.Name(id=name)):
+            program = scope.program
+            rows = program.bindings.get((scope.node or program.tree, name), ()) if program is not None else ()
+            return len(rows) == 1 and dotted_name(rows[0].value).endswith("environ")
+    return False
 
 
 def _insertions(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
@@ -289,7 +303,8 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
 
 
 def _making_of(node: ast.expr, caller: Scope) -> Making:
-    return Making("literal" if is_literal(node) else "passed", node, caller, node, (node,))
+    how: How = "environment" if _asks_environment(node, caller) else "literal" if is_literal(node) else "passed"
+    return Making(how, node, caller, node, (node,))
 
 
 def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
@@ -508,15 +523,17 @@ def _of_field(
     if (worked_out := _of_property(node, home, defined, scope)) is not None:
         yield worked_out
         return
-    for row in program.bindings.get((defined, node.attr), ()):
-        if made is not None and _has_fields(defined):
-            given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
-            packed = packed_item(made[0], node.attr) if given is None else None
-            if packed is not None and (row.how != "assign" or made[1].value(packed) is not MISSING):
-                given = packed  # else it may not be among them
-            if given is not None:
-                yield _making_of(given, made[1])
-                return
+    rows = program.bindings.get((defined, node.attr), [])
+    if made is not None and _has_fields(defined) and (rows or node.attr in field_names(defined)):
+        given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
+        packed = packed_item(made[0], node.attr) if given is None else None
+        has_default = any(row.how == "assign" for row in rows)
+        if packed is not None and (not has_default or made[1].value(packed) is not MISSING):
+            given = packed  # else it may not be among them
+        if given is not None:
+            yield _making_of(given, made[1])
+            return
+    for row in rows:
         if row.how == "assign" and not _is_other(row.value, value):
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
             return
@@ -601,16 +618,15 @@ def creation(
         factory = keyword(node, "default_factory")
         if isinstance(factory, ast.Name):
             return ast.Call(factory, [], []), scope
-        function = scope.program.code.local_function(node)
-        if function is None:
+        if _function_called(node, scope, sources) is None:
             return node, scope
-        inside = Scope(scope.file, (function.end_lineno or 0) + 1, function.name, program=scope.program,
-                       node=function, bound=(node, scope))  # fmt: skip
-        returned = [s.value for s in scopes.statements(function) if isinstance(s, ast.Return)]
-        last = returned[-1] if returned else None
+        returned = _returned(node, scope, sources)
+        if returned is None:
+            return None
+        last, inside = returned
         if isinstance(last, ast.Tuple) and position is not None and position < len(last.elts):
             last = last.elts[position]
-        return creation(last, inside, sources, steps - 1) if last is not None else None
+        return creation(last, inside, sources, steps - 1)
     if isinstance(node, ast.Tuple | ast.List):
         return None
     for made in makings(node, scope, sources):
@@ -647,14 +663,63 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
     key = node.slice.value if isinstance(node.slice, ast.Constant) else scope.value(node.slice)
     found = _container(node.value, scope, sources)
     part = entry(found[0], key) if found is not None else None
-    if found is not None and part is not None:
+    if found is not None and part is not None and not _is_other(part, scope.value(node)):
         yield Making("literal" if is_literal(part) else how_of(part), part, found[1], part, (part,))
 
 
 def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
     """Return the literal of a dictionary or list behind a name, through names and arguments."""
+    node = _copied(node)
+    if isinstance(node, ast.Dict | ast.List | ast.Tuple):
+        return node, scope
+    if isinstance(node, ast.Call):
+        inside = _returned(node, scope, sources) if steps else None
+        return _container(*inside, sources, steps - 1) if inside is not None else (node, scope)
     for made in makings(node, scope, sources) if steps else ():
-        if isinstance(made.value, ast.Name | ast.Attribute | ast.Subscript):
-            return _container(made.value, made.scope, sources, steps - 1)
-        return (made.value, made.scope) if made.value is not None else None
+        return _container(made.value, made.scope, sources, steps - 1) if made.value is not None else None
     return None
+
+
+def _copied(node: ast.expr) -> ast.expr:
+    """Return what an expression copies: `dict(x)`, `copy.deepcopy(x)`, `x.copy()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner, attr="copy"), args=[]):
+            return inner
+        case ast.Call(args=[inner], keywords=[]) if last_name(node) in ("dict", "list", "tuple", "copy", "deepcopy"):
+            return inner
+    return node
+
+
+def _returned(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, Scope] | None:
+    """Return what the last line of a function of the program returns, with the scope of the call."""
+    entered = _function_called(call, scope, sources)
+    if entered is None or not isinstance(entered.node, FUNCTIONS):
+        return None
+    returned = [s.value for s in scopes.statements(entered.node) if isinstance(s, ast.Return)]
+    return (returned[-1], entered) if returned and returned[-1] is not None else None
+
+
+def _function_called(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:
+    """Return a function of the program that a call enters, of this file or imported from another, as a scope."""
+    if scope.program is None:
+        return None
+    function, program = scope.program.code.local_function(call), scope.program
+    if function is None:
+        module, _, last = scope.program.code.imports.get(dotted_name(call.func), "").rpartition(".")
+        other = sources.of_module(module, scope.file) if module else None
+        found = other.code.functions.get(last, []) if other is not None else []
+        if other is None or len(found) != 1:
+            return None
+        function, program = found[0], other
+    return entered_call(Scope(program.file, 0, "", program=program), function, call, scope)
+
+
+def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call, caller: Scope) -> Scope:
+    """Return the scope of a function that a call entered and that has returned."""
+    last = function.end_lineno or function.lineno
+    scope = Scope(home.file, last + 1, function.name, program=home.program, node=function, bound=(call, caller),
+                  world=home.world)  # fmt: skip
+    if caller.live:
+        given = {name: caller.value(node) for name, node in scopes.bind(call, scope).items()}
+        scope.local = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
+    return scope

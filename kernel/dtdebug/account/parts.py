@@ -43,6 +43,12 @@ def _leaves(node: ast.AST | None, scope: Scope) -> Iterator[ast.expr]:
             yield from () if dotted_name(node.value).endswith("environ") else _leaves(node.slice, scope)
         case ast.Call():
             yield from _of_call(node, scope)
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            for child in (
+                *node.generators,
+                *(each for each in ast.iter_child_nodes(node) if each not in node.generators),
+            ):
+                yield from _leaves(child, scope)
         case _:
             for child in ast.iter_child_nodes(node):
                 yield from _leaves(child, scope)
@@ -66,7 +72,12 @@ def _of_call(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
 
 def _is_own_method(node: ast.Attribute, scope: Scope) -> bool:
     """True if an attribute is called that is a method of a class of the program, as far as its name shows."""
-    if not scope.user or scope.program is None or not dotted_name(node) or _is_object(node, scope):
+    if not scope.user or scope.program is None:
+        return False
+    if isinstance(node.value, ast.Call):  # of an object that is made right there
+        name = dotted_name(node.value.func)
+        return name in scope.program.code.imports or any(c.name == name for c in scope.program.code.nodes(ast.ClassDef))
+    if not dotted_name(node) or _is_object(node, scope):
         return False
     if isinstance(node.value, ast.Name) and (node.value.id == "super" or _is_outside(node.value.id, scope)):
         return False

@@ -23,7 +23,7 @@ from dtdebug.account.data_sets import sampling_method
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
-from dtdebug.account.idle_loops import idle_loop, loader_of
+from dtdebug.account.idle_loops import held_by, idle_loop, loader_of, rounds_around
 from dtdebug.account.makers import SCALARS, Making, is_current, makings
 from dtdebug.account.objects import MISSING, is_exactly
 from dtdebug.account.off_stack import OffStack
@@ -38,6 +38,8 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _DEEPEST = 9
+_SPARED = 4
+"""Number of links that one part leaves to each of the next."""
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
 _EMPTY = ("empty", "empty_like", "new_empty")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
@@ -74,6 +76,8 @@ class WayBack:
         self._own: list[int] = []
         """Indices of links that ask for what each rank has of its own."""
         self._seen: set[tuple[object, ...]] = set()
+        self._most = MAX_LINKS
+        """Number of links up to which the part that is followed may go."""
 
     @property
     def root(self) -> int:
@@ -130,10 +134,32 @@ class WayBack:
         for leaf in leaves(node, scope):
             self._follow(leaf, scope, -1)
 
+    def follow_each(self, nodes: Sequence[tuple[ast.expr, Scope]]) -> None:
+        """Follow several expressions back, none so far that nothing is left for the next."""
+        for number, (node, scope) in enumerate(nodes):
+            self._most = MAX_LINKS - min(_SPARED * (len(nodes) - number - 1), MAX_LINKS // 3)
+            if not (_is_nothing(scope.value(node)) and self.idle(node, scope)):
+                self.follow(node, scope)
+        self._most = MAX_LINKS
+
     def follow_loop(self, node: ast.expr, scope: Scope) -> None:
         """Follow what a loop goes through back, and the samples of its data set."""
         self._samples((node,), scope, -1)
         self.follow(node, scope)
+
+    def follow_rounds(self, call: ast.Call, scope: Scope) -> None:
+        """Follow the number of rounds of the loop in which `next` had nothing left, and what there was."""
+        around = rounds_around(call, scope)
+        if around is None:
+            return
+        loop, rounds = around
+        shown = named(ast.unparse(loop.iter), rounds)
+        at = self._add(Link(value=shown, how="loop", place=place(scope, loop.iter)), -1, plain=True)
+        for leaf in leaves(loop.iter, scope):
+            self._follow(leaf, dataclasses.replace(scope, line=loop.lineno), at)
+        if (held := held_by(call, scope, self._sources)) is not None:
+            size = NamedValue(f"len({one_line(ast.unparse(held[0]))})", str(held[1]))
+            self._add(Link(value=size, how="called", place=place(scope, call)), -1, plain=True, scalar=True)
 
     def is_spoken_of(self, node: ast.expr) -> bool:
         """True if the message holds a literal."""
@@ -158,7 +184,7 @@ class WayBack:
         text = ast.unparse(node)
         if text in _NOT_FOLLOWED:
             return
-        if self._depth(parent) >= _DEEPEST or len(self.links) >= MAX_LINKS:
+        if self._depth(parent) >= _DEEPEST or len(self.links) >= self._most:
             self._own += [parent] * (parent >= 0 and is_rank(node))
             self.stopped = self.stopped or "the way back is longer than what is kept"
             return
@@ -422,7 +448,7 @@ class WayBack:
         for n, each in enumerate(self.links):
             if (each.place, each.value.name) == (link.place, link.value.name):
                 return n
-        if len(self.links) >= MAX_LINKS:
+        if len(self.links) >= self._most:
             return parent
         if sure is not None:
             self._ends.append((len(self.links), sure))
@@ -449,6 +475,11 @@ class Deadline:
 
 _PATIENCE = 20
 """Factor by which the clock on the wall may exceed the thread's time."""
+
+
+def _is_nothing(value: object) -> bool:
+    """True for a number or container as it is before anything was added to it."""
+    return (is_exactly(value, (int, float)) and value == 0) or (is_exactly(value, (list, dict, set)) and not value)
 
 
 def _hands_on(node: ast.expr | None) -> bool:

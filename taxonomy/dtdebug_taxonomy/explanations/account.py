@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import decide, diff_of, ranks_of, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
+from dtdebug_taxonomy.explanations.counting import counting_link
 from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
@@ -35,6 +36,8 @@ _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
 _SET_UP = "group-is-set-up"
+_SIZES_APART = re.compile(r"must match|must be the same size|don't match|do not match")
+_NUMBERS = re.compile(r"\d{1,20}")
 _RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
 _SMALL = 2
 """Largest number that stands too often in a program to be found again by its value."""
@@ -135,6 +138,9 @@ def deciding_line(account: Account) -> Link | None:
         links = () if found.contract.here else _links_of(found)
     else:
         links = (account.links[account.root],) if 0 <= account.root < len(account.links) else ()
+        if _SIZES_APART.search(account.exception):
+            refused = account.refusal.values[:2] if account.refusal is not None else ()
+            links = _parted_sides(account, [each.name for each in refused]) or links
     return next((link for link in links if not _same_line(link, account)), None)
 
 
@@ -254,8 +260,14 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     links: list[Link] = [link for link in account.links if link.how == "tested" and contract.about == "self"][:2]
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
-            link = deciding_link(account, call.expressions[name][0])
-            if link is not None and (_is_part(link, name, found) or _is_reshaped(account, call.expressions[name][0])):
+            words = call.expressions[name][0]
+            counted = _counting_link(account, words) if f"len({name})" in contract.demand else None
+            link = counted or deciding_link(account, words)
+            if (
+                counted is None
+                and link is not None
+                and (_is_part(link, name, found) or _is_reshaped(account, call.expressions[name][0]))
+            ):
                 link = making_link(account, call.expressions[name][0])
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = making_link(account, call.expressions["self"][0])
@@ -265,8 +277,9 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
         if link is not None and not any(p is not None and where(p) == where(link.place) for p in lines):
             links.append(link)
     held = _in_file(found)
-    if held is not None:
-        return (held,)
+    asked = [words for name, (words, _) in call.expressions.items() if name in names_in(contract.demand)]
+    if alone := (held,) if held is not None else _parted_sides(account, asked):
+        return alone
     if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
         return (taken,)
     if (
@@ -282,6 +295,12 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _counting_link(account: Account, words: str) -> Link | None:
+    """Return the line at which the number of elements of an argument was decided."""
+    chains = [chain for chain in chains_of(account, words) if chain[0].value.name == words]
+    return counting_link(chains[0]) if chains else None
 
 
 def _freezing_line(account: Account) -> Link | None:
@@ -305,10 +324,52 @@ def _other_side(found: Broken) -> Link | None:
         for name, (words, _) in found.call.expressions.items()
         if name != "self"
         for chain in chains_of(found.account, words)
-        for link in chain
-        if link.how in {"literal", "option", "default"} and link.value.text in compared
+        for at, link in enumerate(chain)
+        if link.how in {"literal", "option", "default"} and link.value.text in compared and _is_carried(chain, at)
     ]
     return ends[0] if len({where(link.place) for link in ends}) == 1 else None
+
+
+def _is_carried(chain: Sequence[Link], at: int) -> bool:
+    """True if each value between an end of a way back and its beginning shows the number: else it is by chance."""
+    number, depth = chain[at].value.text, chain[at].depth
+    for link in reversed(chain[:at]):
+        if link.depth < depth:
+            depth = link.depth
+            if link.value.text and number not in _NUMBERS.findall(link.value.text):
+                return False
+    return True
+
+
+def _parted_sides(account: Account, words: Iterable[str]) -> tuple[Link, ...]:
+    """Return the two lines that made two refused values of one, each in its way.
+
+    The two do not fit, so it is one of these lines that is wrong: what they share can't be.
+    """
+    chains = [chain for each in words for chain in chains_of(account, each)[:1]]
+    for one in chains:
+        last = one[-1]
+        used = names_in_words(last.place.code)
+        for other in chains if len(chains) == 2 else ():
+            for n, link in enumerate(other):
+                up = next((u for u in reversed(other[:n]) if u.depth < link.depth), None)
+                if other is one or up is None or link.value.name not in used or link.how in _ENDED:
+                    continue
+                if not all(map(_computes, (up, last))):
+                    continue
+                if (up.place.file, up.place.function) == (last.place.file, last.place.function):
+                    return (last, up) if up.place != last.place else ()
+    return ()
+
+
+def _computes(link: Link) -> bool:
+    """True if a line makes another value of what it takes."""
+    if link.how in {"passed", "loop"}:
+        return False
+    match parse_line(link.place.code):
+        case ast.Module(body=[ast.Assign(value=ast.Subscript() | ast.BinOp() | ast.Call())]):
+            return True
+    return False
 
 
 def _computed_part(found: Broken) -> Link | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,7 +15,9 @@ from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.counting import counting_link
 from dtdebug_taxonomy.explanations.faults import Fault
+from dtdebug_taxonomy.explanations.launch_variables import of_unset_variable
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
@@ -58,6 +60,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             found = found or of_arguments(account) or of_text_for_number(account) or of_word(account, printed)
             found = found or of_states(account, printed)
         if found is not None:
+            found = of_unset_variable(found, snapshot.environment) or found
             yield _explanation(context, account, found, accounts)
             return
 
@@ -483,6 +486,7 @@ def _path(text: str) -> str:
     return value.plain if value is not None and isinstance(value.plain, str) else ""
 
 
+_RANK_VARIABLE = re.compile(r"['\"](?:[A-Z]{1,20}_)?(?:RANK|LOCAL_RANK|PROCID|LOCALID)['\"]")
 _OUT_OF_RANGE = re.compile(r"index (?:-?\d{1,12} is )?out of range")
 
 
@@ -507,10 +511,22 @@ def _of_index(account: Account) -> Fault | None:
     if edit is not None:
         return Fault(said, "keep the index below the length.", None, edit)
     chains = [c for c in (_chain(account, slot_words), _chain(account, owner)) if c and not is_given(c[0])]
+    chains = [c for c in chains if not _is_rank(c)] or chains
     chain = chains[0] if chains else ()
-    link = _root_in(account, chain)
+    link = counting_link(chain) if chain and chain[0].value.name == owner else _root_in(account, chain)
     link = link or next((link for link in reversed(chain) if link.how in {"literal", "option", "default"}), None)
-    return Fault(said, "keep the index below the length.", link or (chain[0] if chain else None))
+    short = bool(chain) and chain[0].value.name == owner
+    fix = f"make `{owner}` longer than {index}." if short else "keep the index below the length."
+    return Fault(said, fix, link or (chain[0] if chain else None))
+
+
+def _is_rank(chain: Sequence[Link]) -> bool:
+    """True for a value that is this process's number, and no more: what it goes into is too short."""
+    end = chain[-1] if len(chain) < 2 or chain[-1].value.text else chain[-2]
+    begin, last = end.place.mark
+    code = end.place.code[begin:last] if begin < last else end.place.code
+    asks = end.how == "environment" and _RANK_VARIABLE.search(code) is not None
+    return (asks or is_given(end)) and len({link.value.text for link in chain if link.value.text}) < 2
 
 
 def _root_in(account: Account, chain: Sequence[Link]) -> Link | None:
@@ -603,6 +619,25 @@ def _of_graph(account: Account) -> Fault | None:
     return Fault(kept.said, kept.fix, kept.link, kept.edit, kept.at) if kept is not None else None
 
 
+def _of_next(account: Account) -> Fault | None:
+    """Return the loop that takes more from an iterator than there is."""
+    at = next((n for n, link in enumerate(account.links) if link.how == "loop" and link.depth == 0), -1)
+    rounds = read_value(account.links[at].value.text) if at >= 0 else None
+    if rounds is None or not rounds.length:
+        return None
+    chain = (account.links[at], *takewhile(lambda link: link.depth > 0, account.links[at + 1 :]))
+    said = f"`next` had nothing left: the loop runs {rounds.length} rounds, `{chain[0].value.name}`"
+    held = next((each.value for each in account.links if each.value.name.startswith("len(") and not each.depth), None)
+    edit = None
+    if held is not None:
+        said = f"{said}, and `{held.name}` is {held.text}"
+        edit = replace_expression(chain[0].place, chain[0].place.mark, f"range({held.name})")
+        edit = edit._replace(meant=False) if edit is not None else None
+    link = counting_link(chain)
+    other = f", or correct {where(link.place)}" if link is not None and edit is not None else ""
+    return Fault(said, f"run as many rounds as there are batches on this rank{other}.", link, edit, likely=True)
+
+
 _READERS: Final[dict[str, Callable[[Account], Fault | None]]] = {
     "KeyError": _of_key,
     "AttributeError": _of_attribute,
@@ -610,6 +645,7 @@ _READERS: Final[dict[str, Callable[[Account], Fault | None]]] = {
     "FileNotFoundError": _of_file,
     "NotADirectoryError": _of_file,
     "IndexError": _of_index,
+    "StopIteration": _of_next,
     "ZeroDivisionError": _of_division,
     "ValueError": _of_number,
     "RuntimeError": _of_graph,

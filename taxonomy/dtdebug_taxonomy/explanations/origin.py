@@ -13,7 +13,7 @@ from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for
 from dtdebug_taxonomy.inference.account_call import parse_line
-from dtdebug_taxonomy.inference.ranks_apart import compares_ranks, values_at
+from dtdebug_taxonomy.inference.ranks_apart import OPAQUE, compares_ranks, values_at
 from dtdebug_taxonomy.model.account import Account, Link
 from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.text.pattern_matcher import plain
@@ -102,6 +102,8 @@ def parting_link(account: Account, accounts: Sequence[Account]) -> Link | None:
     if not 0 <= at < len(account.links):
         return None
     known = len({*values_at(account, accounts, at).values()}) > 1
+    if OPAQUE.fullmatch(account.links[at].value.text):
+        return None  # an object that knows its rank is no fault: what it is asked for may differ
     return account.links[at] if known or at == account.by_rank else None
 
 

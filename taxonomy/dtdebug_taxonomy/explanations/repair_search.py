@@ -217,11 +217,17 @@ def _changes(
             case ast.Name() | ast.Attribute() if numbers is not None:
                 known = around.get(ast.unparse(part))
                 for name, other in others.items() if known is not None else ():
-                    alike = known is not None and other.kind == known.kind and other != known
+                    alike = known is not None and _could_be(other, known) and other != known
                     if alike and (other.plain is None or _shares_word(name, ast.unparse(part))):
                         yield _OTHER_NAME, part, name
     if before.plain == 0 and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         yield _AT_LEAST, node, f"max(1, {words})"
+
+
+def _could_be(other: Value, known: Value) -> bool:
+    """True if a value is of the kind of another, and what it holds is of the kind of what that holds."""
+    kinds = [{item.kind for item in each.items} for each in (other, known)]
+    return other.kind == known.kind and (kinds[0] == kinds[1] or not all(kinds))
 
 
 def _by_ranks(node: ast.expr, words: str, dist: str) -> Iterator[tuple[int, ast.expr, str]]:

@@ -21,6 +21,8 @@ _COMPARES = re.compile(
     r"|\b(?:across|among|between|on) (?:all )?(?:ranks|processes)\b"
 )
 """A message that speaks of other ranks; its end may have been cut off."""
+OPAQUE = re.compile(r"<\w{1,80}>")
+"""Text of an object of which only the class is known."""
 _ONE_TO_ONE = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list"})
 """Calls whose two sides run different lines: a value that differs by rank is no fault there."""
 
@@ -50,8 +52,19 @@ def _parting_of(account: Account, accounts: Sequence[Account]) -> int:
     if account.by_rank >= 0 and (
         not apart or account.by_rank in apart or not account.links[account.by_rank].value.text
     ):
-        return account.by_rank
+        return _chooser(account, account.by_rank)
     return max(apart, key=lambda n: (account.links[n].depth, -n), default=-1)
+
+
+def _chooser(account: Account, at: int) -> int:
+    """Return the link that chooses by a test of the rank: the test only tells which rank this is."""
+    links = account.links
+    while links[at].value.text in ("True", "False"):
+        up = next((n for n in range(at - 1, -1, -1) if links[n].depth < links[at].depth), -1)
+        if up < 0:
+            break
+        at = up
+    return at
 
 
 def _differs(link: Link, others: Sequence[Account]) -> bool:

@@ -173,7 +173,7 @@ class Parting(msgspec.Struct, frozen=True, kw_only=True):
 
 MAX_BRANCHES = 32
 """Maximum number of tests and loops kept of a rank."""
-MAX_LINKS = 16
+MAX_LINKS = 24
 """Maximum number of links kept."""
 MAX_PARAMETERS = 64
 """Maximum number of parameters of a call kept."""

@@ -1,0 +1,188 @@
+"""The line that an answer names is the one to edit: where a length, a shape or a rank's own value was decided."""
+
+import pytest
+
+from dtdebug.account.capture import capture
+from dtdebug.account.chain import describe
+from dtdebug_taxonomy.diagnosis.diagnose import diagnose
+from dtdebug_taxonomy.explanations.account import deciding_line
+from dtdebug_taxonomy.inference.ranks_apart import with_partings
+from dtdebug_taxonomy.knowledge.loader import load
+from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place
+from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot
+from dtdebug_taxonomy.presentation.answer import build_answer
+
+TRACE = BaseException.__dict__["__traceback__"]
+OTHER_LAUNCHER = """import os
+from dataclasses import dataclass
+
+
+@dataclass
+class Job:
+    rank: int
+    world: int
+
+
+class Parts:
+    def __init__(self, job):
+        self.job = job
+        self.rows = [n + 1 for n in range(job.world)]
+
+    def own(self):
+        return self.rows[self.job.rank]
+
+
+def read_job():
+    env = os.environ
+    return Job(rank=int(env.get("RANK", 0)), world=int(env.get("SLURM_NTASKS", 1)))
+
+
+Parts(read_job()).own()
+"""
+SIDES = """import torch
+
+
+class Views:
+    def __init__(self, rows, half=4):
+        self.first = rows[:half]
+        self.second = rows[half - 1 :]
+
+
+views = Views(torch.ones(8, 3))
+a = views.first
+b = views.second
+a + b
+"""
+ROUNDS = """class Plan:
+    def __init__(self, rows, size):
+        self.steps = len(rows) // size
+
+
+def run(rows, plan):
+    parts = iter(rows)
+    for _ in range(plan.steps):
+        next(parts)
+
+
+run([1, 2], Plan(range(8), 2))
+"""
+PRESETS = """import torch
+
+SIZES = {
+    "small": {"heads": 5, "width": 48},
+}
+
+
+def sizes_of(name, **changes):
+    sizes = dict(SIZES[name])
+    sizes.update(changes)
+    return sizes
+
+
+def build(sizes):
+    return torch.nn.GroupNorm(sizes["heads"], sizes["width"])
+
+
+build(sizes_of("small", depth=2))
+"""
+FOLDER = """import os
+
+
+def newest(folder):
+    names = sorted(os.listdir(folder))
+    return names[-1]
+
+
+int(newest("."))
+"""
+
+
+@pytest.fixture
+def failed(tmp_path, monkeypatch):
+    """Return a function that runs a program in its own folder, and gives its path and account."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv("SLURM_NTASKS", raising=False)
+
+    def run(text):
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - each program raises its own
+            exec(compile(text, str(path), "exec"), {"__name__": "__main__", "__file__": str(path)})
+        error = raised.value
+        TRACE.__set__(error, TRACE.__get__(error).tb_next)
+        return path, capture(error, seconds=5)
+
+    return run
+
+
+def answer(failed, text, environment=()):
+    """Return the answer to what a program raises, under a launcher that set some variables."""
+    path, account = failed(text)
+    excerpt = Excerpt(file=str(path), first=1, lines=tuple(text.splitlines()))
+    output = f'Traceback (most recent call last):\n  File "{path}", line 1, in <module>\n{account.exception}\n'
+    snapshot = Snapshot(output=output, accounts=(account,), excerpts=(excerpt,), environment=dict(environment))
+    return build_answer(diagnose(load(), snapshot), snapshot)
+
+
+def test_list_too_short_for_a_rank_leads_to_the_variable_of_another_launcher(failed):
+    """The index is the rank, so the length is wrong: it goes over a field without a default to the environment."""
+    told = answer(failed, OTHER_LAUNCHER, {"RANK": "1", "WORLD_SIZE": "2"})
+    assert 'world=int(env.get("WORLD_SIZE", 1))' in told.fix.diff
+    assert "train.py:22" in told.fix.text
+
+
+def test_two_values_of_one_lead_to_the_lines_at_which_they_part(failed):
+    """What both sides share can't be wrong, a default of 4 least of all."""
+    _, account = failed(SIDES)
+    assert deciding_line(account).place.code in ("self.second = rows[half - 1 :]", "self.first = rows[:half]")
+
+
+def test_iterator_that_ends_leads_to_the_number_of_rounds(failed):
+    """The loop counts to a number, the iterator holds fewer: both are told, and where the number was made."""
+    told = answer(failed, ROUNDS)
+    assert "the loop runs 4 rounds" in told.headline
+    assert "`len(rows)` is 2" in told.headline
+    assert "for _ in range(len(rows)):" in told.fix.diff
+    assert "train.py:3" in told.fix.text
+
+
+def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
+    """The way goes through a function's return and `dict(...)`, to the entry that has the value."""
+    _, account = failed(PRESETS)
+    found = [(each.value.name, each.value.text, each.place.line) for each in account.links]
+    assert ("sizes['width']", "48", 4) in found
+    assert ("sizes['heads']", "5", 4) in found
+
+
+def test_name_from_a_folder_was_decided_where_the_folder_is_listed(failed):
+    """What stands in a folder is no value of the program."""
+    _, account = failed(FOLDER)
+    assert account.links[account.root].place.code == "names = sorted(os.listdir(folder))"
+
+
+def test_choice_by_the_rank_is_the_line_at_which_ranks_part():
+    """A test of the rank is right on each rank; what is chosen by it differs."""
+
+    def account(rank, depth, is_first):
+        rows = (("depth", depth, 4, 0), ("first", is_first, 9, 1))
+        links = tuple(
+            Link(value=NamedValue(name, text), how="assigned", place=Place(file="t.py", line=line), depth=deep)
+            for name, text, line, deep in rows
+        )
+        message = "RuntimeError: DDP expects same model across all ranks"
+        return Account(rank=rank, exception=message, place=Place(file="t.py", line=20), links=links, by_rank=1)
+
+    found = with_partings((account(0, "2", "True"), account(1, "4", "False")), None)
+    assert [each.root for each in found] == [0, 0]
+
+
+def test_file_that_no_save_wrote_is_not_one_of_other_classes(tmp_path):
+    """The first line of torch's message advises `weights_only=False`, which helps no text file."""
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "index.json"
+    path.write_text('{"parts": 3}')
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - `pickle` is not imported for its class
+        torch.load(path, weights_only=True)
+    assert "Weights only load failed" not in describe(raised.value)
+    assert "no file of torch.save" in describe(raised.value)
