@@ -206,7 +206,7 @@ def read_logs(logs: Logs, asked: Asked) -> Reading:
     if not logs.is_file:
         return reading
     if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
-        return _ended_from_outside(logs, asked) or _with_silent(reading, logs)
+        return _ended_from_outside(logs, asked) or _with_silent(reading, logs, asked)
     job = read_job(logs, asked)
     return job if job.job is not None and job.job.tells_more else reading
 
@@ -219,14 +219,23 @@ def _ended_from_outside(logs: Logs, asked: Asked) -> Reading | None:
     return reading if reading.job is not None and reading.job.ended is not None else None
 
 
-def _with_silent(reading: Reading, logs: Logs) -> Reading:
-    """Return the reading of a log with a note on a rank that stopped printing long before the failure."""
+def _with_silent(reading: Reading, logs: Logs, asked: Asked) -> Reading:
+    """Return the reading of a log with a note on a rank that stopped printing long before the failure.
+
+    A rank that raised, and printed nothing after it, explains more than another one's silence: the reading of all
+    ranks knows the times of both.
+    """
     from dtdebug_taxonomy.logs.log import read_output
 
     snapshot = reading.snapshot
     if not reading.found or len({line.rank for line in read_output(snapshot).lines}) < _SEVERAL:
         return reading
-    return _with_notes(reading, read_job(logs, Asked()).snapshot.notes)
+    job = read_job(logs, asked)
+    of_text, of_job = snapshot.verdict, job.snapshot.verdict
+    silence = of_text is None or of_text.kind in ("not_arrived", "not_understood")
+    if silence and of_job is not None and of_job.kind == "dead":
+        return job
+    return _with_notes(reading, job.snapshot.notes)
 
 
 def _with_notes(reading: Reading, notes: Sequence[str]) -> Reading:

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.model.account import Link, NamedValue, Parting, Side
 from dtdebug_taxonomy.model.rank_ranges import ranges
+from dtdebug_taxonomy.model.ranks import Verdict
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 EVIDENCE = "ranks-part-at-a-test"
@@ -40,6 +41,10 @@ def explain(context: Context) -> Iterator[Explanation]:
     verdict = snapshot.verdict
     if is_by_rank(parting) and verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
         return  # one rank is to send where another receives
+    if parting.branch.leaves == "raise" and _raised(verdict, parting.sides[0].ranks):
+        return  # the exception is what happened, and the test is its reason
+    if is_by_rank(parting) and _in_other_groups(verdict):
+        return  # each rank's way leads to a collective, and no test is to be dropped
     place = parting.branch.place
     meant = parting.detour and is_by_rank(parting)  # where it stands is sure; that it should not be there is not
     reason = Reason(
@@ -89,6 +94,17 @@ def is_by_rank(parting: Parting) -> bool:
     """True if a test asks for the rank itself: it differs by intent."""
     names = [parting.text, *(v.name for side in parting.sides for v in side.values)]
     return any(_BY_RANK.search(name) for name in names)
+
+
+def _raised(verdict: Verdict | None, ranks: Sequence[int]) -> bool:
+    """True if a verdict has an exception of one of these ranks."""
+    return verdict is not None and any(c.what == "raised" and {*c.ranks} & {*ranks} for c in verdict.claims)
+
+
+def _in_other_groups(verdict: Verdict | None) -> bool:
+    """True if ranks that wait for each other have called collectives of different groups."""
+    calls = [claim for claim in verdict.claims if claim.what == "called"] if verdict is not None else []
+    return verdict is not None and verdict.kind == "replaced" and len({claim.group for claim in calls}) > 1
 
 
 def decided_at(parting: Parting) -> Link | None:

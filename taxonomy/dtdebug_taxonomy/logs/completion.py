@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 _LITERALS = (
     "run_stop", "result,", "training", "train_runtime", "trainer.fit", "avg bus bandwidth", "startup complete",
-    "succeeded", "successfully",
+    "succeeded", "successfully", "signaling trainer to stop",
 )  # fmt: skip
 """Lower-case substrings of every line that `_COMPLETED` matches."""
 _COMPLETED = re.compile(
@@ -15,12 +15,13 @@ _COMPLETED = re.compile(
     r"|\[after training is done\]|`Trainer\.fit` stopped: `max_(?:epochs|steps|time)"
     r"|\btraining (?:is |has |was )?(?:successfully )?(?:completed?|finished|done)\b(?! in the)|\bfinished training\b"
     r"|^# avg bus bandwidth {0,8}: {0,4}\d|\bapplication startup complete\b|['\"]train_runtime['\"]: \d"
-    r"|\bjob (?:\S{1,40} )?(?:has )?succeeded\b"
+    r"|\bjob (?:\S{1,40} )?(?:has )?succeeded\b|\. Signaling Trainer to stop\b"
     r"|\b(?:job|run|training) (?:\S{1,40} )?(?:finished|completed|ended|exited) successfully\b"
 )
 """Messages that trainers, MLPerf's scripts, NCCL's tests and servers print on success. Sources:
 https://github.com/mlcommons/logging/blob/master/mlperf_logging/mllog/constants.py
 https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py
+https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/pytorch/callbacks/early_stopping.py
 https://github.com/huggingface/transformers/blob/main/src/transformers/trainer_utils.py (speed_metrics)"""
 _LONGEST = 600
 

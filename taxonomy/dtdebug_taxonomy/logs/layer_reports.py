@@ -20,6 +20,7 @@ _LAYERS = (
     ("Slurm", ": fatal: ", lazy_re(rf"(?:srun|salloc|sbatch|slurm\w{{1,12}}): fatal: {_SAYS}")),
     ("PMIx", " ERROR: ", lazy_re(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
     ("C++ check", "Check failed: ", lazy_re(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
+    ("C++ fatal", "] ", lazy_re(rf"^F [\w./-]{{1,200}}\.(?:cc|cpp|cu|h):\d{{1,6}}\] {_SAYS}")),
     ("C++ exception", "what():", lazy_re(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
 )
 """Reporting layer, substring of its lines, and pattern. Sources:

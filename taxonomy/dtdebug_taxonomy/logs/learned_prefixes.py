@@ -24,7 +24,8 @@ _LABEL_OF_JSON = re.compile(
     r'\{"[\w@.]{1,60}":'
 )
 """The same before a JSON record; the name has a digit, because `ValueError: {"code": 5}` is not a record."""
-_BEGINS = re.compile(r"[\[(]|\b\d")
+_BEGINS = re.compile(r"[\[(]|(?<![\w.-])\d")
+"""Beginning of a known prefix; the number of `gpu-a100-07: ` is part of the host's name."""
 _NAMES_RANK = re.compile(
     r"(?i)(?P<before>[^\n]{0,80}?)(?<![a-z])rank[ _=:#-]{0,4}(?P<number>\d{1,7})(?P<more>[^\n\[\](){}<>:\t]{0,80}?)"
     r"(?:(?::\d{1,6})?[\])>}][:|]?|(?:\[[^\]\s]{1,60}\]){0,4}[:|]|\t| -(?= ))(?:[ \t]|$|(?=\[))"

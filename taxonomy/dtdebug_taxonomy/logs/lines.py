@@ -20,6 +20,8 @@ _LINE = 4_000
 """Maximum number of characters examined of a line, unless it is a JSON record."""
 _HEADER = re.compile(r"==> (?P<path>[^\n]{1,500}) <==$")
 """Header that `tail` prints above each of several files."""
+UNNAMED = "stream-"
+"""Beginning of the name of a printer whose rank the logs of its job do not show: there may be several nodes."""
 _LOG_DIR = re.compile(r"attempt_\d{1,4}[/\\](?P<local>\d{1,5})[/\\]std(?:err|out)\.log")
 _TABLE = re.compile(r" {0,4}rank {1,10}: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d{1,5})\)")
 _NODES = re.compile(
@@ -174,6 +176,7 @@ class _Names:
             and same
             and bool(locals_)
             and len(nodes) <= 1
+            and not any(node.startswith(UNNAMED) for node in nodes)
             and not any(int(n) > 1 for n in _NODES.findall(text))
             and not any(int(n) > max(locals_, default=0) + 1 for n in _WORLD.findall(text) if locals_)
         )

@@ -38,7 +38,7 @@ _MACHINE = re.compile(
     | \bNCCL\ (?:INFO|WARN|TRACE)\b | (?<!=)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[:|\]-]
     | ^\((?:raylet|gcs_server|autoscaler|\w{1,60}\ pid=\d) | ^[IWEF]\d{4}\ \d\d: | \bUCX\ {1,4}(?:ERROR|FATAL|WARN)\b
     | ^(?:srun|sbatch|salloc|slurm\w{1,12}):\ (?:error|warning|fatal): | ^libfabric:
-    | ^\[[\w.-]{1,60}:\d{1,7}\]\ | ^\ {0,4}what\(\):
+    | ^\[[\w.-]{1,60}:\d{1,7}\]\ | ^\ {0,4}what\(\): | \.\ Signaling\ Trainer\ to\ stop\b
     | ^(?:[\[\d(].{0,120}|\S{0,40}\ ?)\b(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b\s
     """
 )

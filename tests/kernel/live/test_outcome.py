@@ -642,6 +642,16 @@ def test_a_circle_of_receives_says_who_waits_for_whom(tmp_path):
     assert "nobody-sends-first" == told.advice[0].cause
 
 
+def test_a_receive_from_a_rank_that_does_not_exist_is_wrong_itself(tmp_path):
+    (tmp_path / "flight").mkdir()
+    pending = Operation(op="irecv", group="0", peer=2)
+    states = [rank(0), msgspec.structs.replace(rank(1), pending=pending)]
+    found = analyse_records(None, states, moving=False)[0].verdict
+
+    assert ("wrong_root", (1,)) == (found.kind, found.culprits)
+    assert found.summary == "Rank 1 waits in irecv for rank 2, and the job has ranks 0-1 only."
+
+
 def test_a_rank_in_a_message_has_not_passed_by_a_batch_of_messages():
     """It may have made its own batch, of that message alone."""
     waits = [{"op": "batch_isend_irecv", "peers": (1, 2)}, {"op": "isend", "peer": 2},

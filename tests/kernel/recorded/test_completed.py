@@ -79,6 +79,43 @@ def test_the_silent_rank_is_named_and_the_exception_comes_first(
     assert not job.behind
 
 
+@pytest.mark.parametrize("end", ["watchdog", "closed"])
+def test_an_exception_explains_more_than_silence(end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others print steps for minutes after one has raised, and then that they waited in vain."""
+    rows = []
+    for n in range(240):
+        clock = f"2026-05-05T10:{n // 4:02d}:{n % 4 * 15:02d}.000Z"
+        rows += [
+            f"{clock} [rank{rank}]: step {4000 + n} loss 2.1"
+            for rank in range(16)
+            if not (rank == 5 and n >= 116) and not (rank == 7 and n >= 224)
+        ]
+        if n == 224:
+            rows += [f"{clock} [rank7]: {text}" for text in _TRACEBACK]
+    said = {
+        "watchdog": (f"Watchdog caught collective operation timeout: {_WORK} ran for 60010 milliseconds.",),
+        "closed": (*_TRACEBACK[:-1], "RuntimeError: [tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:2000"),
+    }
+    late = "2026-05-05T11:01:00.000Z"
+    rows += [f"{late} [rank{rank}]: {text}" for rank in range(16) if rank not in (5, 7) for text in said[end]]
+    (tmp_path / "job.log").write_text("\n".join(rows) + "\n")
+    assert main([str(tmp_path / "job.log")]) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("dtdebug: Rank 7 raised ValueError: bad shard")
+    assert "rank 5 has printed nothing for" in printed
+
+
+@pytest.mark.parametrize(("nodes", "rank"), [(("node-00", "node-01"), 3), (("gpu-17", "gpu-23"), None)])
+def test_a_local_rank_is_a_rank_only_where_the_nodes_are_numbered(
+    nodes: tuple[str, str], rank: int | None, tmp_path: Path
+) -> None:
+    for name in nodes:
+        rows = [f"[default{n % 2}]:2026-05-05 10:00:{n:02d},000 INFO step {n // 2} loss 2.1" for n in range(60)]
+        rows += [f"[default1]:{text}" for text in _TRACEBACK] if name == nodes[1] else []
+        (tmp_path / f"{name}.log").write_text("\n".join(rows) + "\n")
+    assert [row.rank for row in api.job_of(api.read_part([str(tmp_path)], 1)).first] == [rank]
+
+
 def test_a_rank_that_fell_silent_long_before_the_kept_end_of_a_log_has_its_true_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +144,7 @@ def test_what_a_rank_prints_last_in_another_stream_leaves_its_steps_known() -> N
     assert apart.progress == TellingLine(0, step.text, step.time)
 
 
+_WORK = "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=60000)"
 _TRACEBACK = (
     "Traceback (most recent call last):",
     '  File "/w/train.py", line 9, in <module>',

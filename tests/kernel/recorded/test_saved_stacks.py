@@ -35,6 +35,7 @@ FORMS = {
     "its page": "<h1>Stacks</h1>\n"
     + "\n".join(f"<h2>Rank {n}: http://node{n // 2}:2345</h2>\n<pre>{text}</pre>" for n, text in enumerate(FAULT)),
     "headings": "\n".join(f"====== rank {n} ======\n{text}" for n, text in enumerate(SPY)),
+    "banners": "\n".join(f"===== host n{n // 2} pid {70 + n} rank {n} =====\n{text}" for n, text in enumerate(FAULT)),
     "process ids": "\n".join(f"== pid {28976 + n} ==\n{text}" for n, text in enumerate(SPY)),
     "markdown": "It hangs:\n\n" + "\n".join(f"**Rank {n}**\n\n```\n{text}```\n" for n, text in enumerate(SPY)),
 }
@@ -55,6 +56,15 @@ def test_the_rank_that_never_came_is_named_in_every_form(form, tmp_path, capsys)
     assert status == 1
     assert "rank 2 has not arrived at all_reduce" in text
     assert "ranks 0-1,3 train.py:22 waits in all_reduce" in text
+
+
+def test_the_stack_of_a_crash_is_a_failure_and_no_living_rank(tmp_path, capsys):
+    (tmp_path / "rank3.log").write_text(f"[rank3]: Fatal Python error: Segmentation fault\n\n{FAULT[0]}")
+
+    status, text = told(capsys, tmp_path / "rank3.log")
+
+    assert status == 1
+    assert "Rank 3 raised Fatal Python error: Segmentation fault" in text
 
 
 @pytest.mark.parametrize("tool", ["pyspy", "faulthandler"])

@@ -406,6 +406,28 @@ for step in range(100):
     assert "more place" not in to_short_text(said)
 
 
+@pytest.mark.parametrize(
+    ("leaves", "kind", "claims"),
+    [
+        ("", "replaced", [("called", 0, "group 1"), ("called", 1, "group 2")]),
+        ("raise", "extra", [("raised", 0, ""), ("called", 1, "world")]),
+    ],
+)
+def test_a_test_for_the_rank_is_no_cause_where_both_ways_communicate_or_one_raises(leaves, kind, claims):
+    """Of two groups in other orders no call is to be dropped; of an exception the test is only the reason."""
+    claims = tuple(
+        Claim(what=what, record=Record(source="dump", rank=rank), ranks=(rank,), op="all_reduce", seq=1, group=group)
+        for what, rank, group in claims
+    )
+    branch = Branch(place=Place(file="/w/train.py", line=9, code="if rank == 0:"), held=((10, 10),), leaves=leaves)
+    sides = tuple(Side(ranks=(n,), result=n == 0, values=(NamedValue("rank", str(n)),)) for n in (0, 1))
+    verdict = Verdict(kind=kind, culprits=(0,), waiting=(1,), confidence=0.5, claims=claims, summary="They differ.")
+
+    said = answer(Parting(branch=branch, text="rank == 0", sides=sides), verdict, ())
+
+    assert "Only rank 0 passes" not in said.headline
+
+
 def test_a_rank_that_passed_a_test_whose_operands_its_body_changes_went_the_other_way(program):
     """The body of the test has changed its operand on one rank, so that values do not say how it went: the calls do."""
     ranks = program("""\

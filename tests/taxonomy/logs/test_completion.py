@@ -11,6 +11,7 @@ from dtdebug_taxonomy.logs.completion import is_completion
         ("[supervisor] job finished successfully after 1 restart", True),
         ("Run exp-17 completed successfully", True),
         ("training is done", True),
+        ("Monitored metric val_loss did not improve in the last 3 records. Signaling Trainer to stop.", True),
         ("process group initialized successfully", False),
         ("checkpoint saved successfully", False),
         ("the job failed after it started successfully", False),

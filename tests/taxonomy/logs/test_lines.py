@@ -388,3 +388,10 @@ def test_the_rank_with_which_dask_called_a_task_is_its_rank(host):
 def test_a_report_of_dask_that_is_no_literal_stays_as_it_is(cut):
     text = DASK_NEW.replace("\"KeyError('labels')\"", cut)
     assert len(lines.split_lines(text)) >= len(text.rstrip("\n").split("\n"))
+
+
+def test_the_number_of_a_host_before_a_traceback_is_no_rank():
+    rows = ["Traceback (most recent call last):", '  File "/r/pretrain.py", line 19, in <module>', "ImportError: x"]
+    found = lines.split_lines("".join(f"gpu-a100-07: {row}\n" for row in rows))
+
+    assert {(line.rank, line.host) for line in found if line.body} == {(None, "gpu-a100-07")}

@@ -30,6 +30,11 @@ from dtdebug_taxonomy.model.snapshot import Snapshot
             "C++ check",
             "Check failed: (n) > (0) no post",
         ),
+        (
+            "2026-01-07 09:23:31.000001: F xla/service/rendezvous.cc:127] Termination timeout of 40 seconds exceeded",
+            "C++ fatal",
+            "Termination timeout of 40 seconds exceeded",
+        ),
         ("[n1:21455] PRTE ERROR: Not found in file a.c at line 3", "PMIx", "Not found in file a.c at line 3"),
     ],
 )

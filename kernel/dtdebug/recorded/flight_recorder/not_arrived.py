@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dtdebug.recorded.flight_recorder.ended_ranks import ending, is_victim
 from dtdebug.recorded.flight_recorder.mutual_wait import each_other
-from dtdebug.recorded.flight_recorder.rank_program import P2P
+from dtdebug.recorded.flight_recorder.rank_program import P2P, PAIRED
 from dtdebug.recorded.flight_recorder.verdict_input import (
     Records,
     call_of,
@@ -37,6 +37,10 @@ _PAIRED = 0.8
 def of_waits(records: Records) -> Verdict:
     """Return the verdict of rule B alone: absent ranks, an operation that all have entered, or a circle."""
     waits = records.waits
+    for w in waits.waits:
+        strangers = sorted(w.awaited - set(records.expected)) if w.op in {*P2P, *PAIRED} else []
+        if strangers and w.group in records.layout.members:
+            return _no_such_rank(records, w, strangers)
     sinks = waits.sinks()
     if sinks:
         return _absent(records, sinks)
@@ -53,6 +57,25 @@ def of_waits(records: Records) -> Verdict:
     if circle:
         return each_other(records, circle)
     return nothing(records, "All ranks that have ended lost another one; no record shows which failed first.")
+
+
+def _no_such_rank(records: Records, wait: Wait, strangers: Sequence[int]) -> Verdict:
+    """Return the verdict on a rank that sends to, or receives from, a rank that the job does not have."""
+    culprits, waiting = (wait.rank,), standing_still(records, (wait.rank,))
+    claims = waits_of(records, [wait])
+    return Verdict(
+        kind="wrong_root",
+        culprits=culprits,
+        waiting=waiting,
+        group=group_ref(records, wait.group),
+        collective=CollectiveRef(wait.op, wait.seq),
+        sites=sort_sites(sites_of(records, culprits, waiting), culprits),
+        confidence=0.9,
+        summary=f"Rank {wait.rank} waits in {wait.op} for {spell(strangers)}, and the job has "
+        f"{spell(records.expected, 8)} only.",
+        claims=tuple(claims),
+        evidence=texts(claims),
+    )
 
 
 def _absent(records: Records, sinks: Sequence[int]) -> Verdict:

@@ -28,6 +28,7 @@ def resolve_ranks(streams: Sequence[Stream], nodes: Sequence[LaunchedNode] = ())
     here = {_node(s) for s in streams if s.local is not None}
     if len(here) == 1 and not bases and _whole(nameless, max((s.world for s in streams), default=0)):
         bases = dict.fromkeys(here, 0)
+    bases |= _numbered_bases(nameless) if not bases else {}
     taken = {s.rank: (_node(s), s.local) for s in streams if s.rank is not None and s.local is not None}
     found = []
     for s in streams:
@@ -81,6 +82,24 @@ def twin(file: str) -> str:
 def _whole(streams: Sequence[Stream], world: int) -> bool:
     """True if the local ranks are all of the job's: they start at 0, and the job has no more ranks."""
     return min(s.local or 0 for s in streams) == 0 and world <= max(s.local or 0 for s in streams) + 1
+
+
+def _numbered_bases(streams: Sequence[Stream]) -> dict[str, int]:
+    """Return node -> rank of its first process if the nodes count from 0 and each has the same local ranks."""
+    locals_: dict[str, set[int]] = defaultdict(set)
+    for s in streams:
+        if s.local is not None:
+            locals_[_node(s)].add(s.local)
+    names = {node: found for node in locals_ if (found := _POD.fullmatch(node))}
+    size = len(next(iter(locals_.values())))
+    if (
+        len(names) < len(locals_)
+        or len({found["stem"] for found in names.values()}) > 1
+        or {int(found["n"]) for found in names.values()} != {*range(len(names))}
+        or any(ranks != {*range(size)} for ranks in locals_.values())
+    ):
+        return {}
+    return {node: int(found["n"]) * size for node, found in names.items()}
 
 
 def _reported_bases(streams: Sequence[Stream], nodes: Sequence[LaunchedNode]) -> dict[str, int]:

@@ -228,6 +228,8 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         """True if its rank printed steps until shortly before the exception, and none after it."""
         own = by_rank.get(raised.rank) if raised.rank is not None else None
         (file, line), time = laid.place(raised.line), laid.time(raised.line)
+        if time is None and 0 < raised.line <= len(laid.until):
+            time = laid.until[raised.line - 1]
         return own is not None and own.file == file and silent_ranks.stepped_until(own, line, time)
 
     def later(end: Exit) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dtdebug.recorded.job_logs.part import Stream
 from dtdebug.recorded.job_logs.stream_summary import BELOW
 from dtdebug_taxonomy.knowledge.hardware import Event
+from dtdebug_taxonomy.logs.lines import UNNAMED
 
 LINES = 60_000
 _SEVERAL = 2
@@ -69,5 +70,6 @@ def _prefix(stream: Stream, place: int, *, alone: bool) -> str:
     if stream.rank is not None:
         return f"[rank{stream.rank}]: "
     if stream.local is not None or stream.pid or not alone:
-        return f"(log pid={stream.pid or place + 1}, ip=stream-{place}) "
+        name = f"{stream.host}:{stream.local}" if stream.host and stream.local is not None else "log"
+        return f"({name} pid={stream.pid or place + 1}, ip={UNNAMED}{place}) "
     return ""

@@ -27,6 +27,12 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 """Heading of a rank: `=== Rank 3: http://host:1 ===` of PyTorch's debug server, `====== rank 3 ======`."""
+_BANNER = re.compile(r"([=#*-])\1{2,40}\s?(?P<says>[^=#*\n]{4,200}?)\s?\1{3,40}\s*\Z")
+_IN_BANNER = re.compile(
+    r"(?i)\b(?:(?P<what>(?:global[ _-]?)?rank|pid)[ _=:#-]{1,3}(?P<number>\d{1,9})"
+    r"|(?:host|node)[ =:]{1,3}(?P<host>[\w.-]{1,80}))"
+)
+"""Words of a heading that names more than one thing: `===== host a12 pid 4001 rank 0 =====`."""
 _HOST = re.compile(
     r"[=#*\[( -]{0,40}\s{0,4}(?:node|host(?:name)?|machine)(?:\s{0,3}[:=#]\s{0,3}|\s{1,3}|(?=\d))"
     r"(?P<host>[\w.-]{1,80}?)\s{0,4}[=#*\]):-]{0,40}\s*\Z",
@@ -152,6 +158,8 @@ class _Reader:
             self._traceback(m["order"])
         elif _FAULT_ENDS.match(line):
             self._begin("faulthandler")
+        elif (m := _BANNER.match(line)) and len(said := [*_IN_BANNER.finditer(m["says"])]) > 1:
+            self._banner(said)
         elif m := _GDB_PID.match(line) or _PID.match(line):
             if self._now.pid != int(m["pid"]) or self._now.threads:
                 self._begin("", pid=int(m["pid"]))
@@ -164,6 +172,13 @@ class _Reader:
         elif m := _HOST.match(line):
             self._host, self._rank = m["host"], None
             self._begin("")
+
+    def _banner(self, said: Sequence[re.Match[str]]) -> None:
+        """Begin the process that a heading names by several words."""
+        numbers = {m["what"].lower()[-4:]: int(m["number"]) for m in said if m["what"]}
+        self._host = next((m["host"] for m in said if m["host"]), self._host)
+        self._rank, self._rank_host = numbers.get("rank"), ""
+        self._begin("", pid=numbers.get("pid"))
 
     def done(self) -> list[TextProcess]:
         self._begin("")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dtdebug.recorded.stack_texts.formats import is_stack_line
 from dtdebug.recorded.stack_texts.line_prefixes import by_prefix
 
@@ -9,6 +11,8 @@ _LINES = 2_000
 _SHARE = 0.35
 """Least share of a text's lines that are of stacks; prose and headings may surround them."""
 _ALIVE = ("Thread ", "Process ", "Current thread", "TID ", "Traceback for thread", "#0 ")
+_CRASHED = re.compile(r"Fatal Python error: (?:Segmentation fault|Bus error|Floating|Illegal instruction)")
+"""Faulthandler's heading for a process that has ended, unlike one that was asked for its stack."""
 _HEADS = (b"Thread ", b"most recent call", b"Process ", b"TID ", b'"frames"', b"#0 ")
 
 
@@ -25,6 +29,8 @@ def is_stacks(head: bytes) -> bool:
     text = head.decode(errors="replace")
     if text.lstrip().startswith("[") and '"frames"' in text:
         return '"thread_name"' in text
+    if _CRASHED.search(text):
+        return False
     counted = of_stacks = 0
     alive = _are_interrupts(text)
     for _, rows in by_prefix(text, is_stack_line):
