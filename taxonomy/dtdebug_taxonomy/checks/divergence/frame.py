@@ -13,6 +13,7 @@ from dtdebug_taxonomy.checks.divergence.origins import (
     Callee,
     Origin,
     Value,
+    as_sequence,
     as_text,
     communicates,
     mix,
@@ -44,6 +45,7 @@ _OF_ARGUMENTS = re.compile(
 _BATCH = re.compile(r"(?i)batch|inputs?|images?|samples?|x|data")
 """Parameters of a training step that are batches."""
 _PLACES = ("device", "device_ids", "output_device", "map_location", "dst", "src", "group")
+_FILLS = {"append", "extend", "add", "appendleft"}
 _BARS = {"tqdm", "trange", "track"}
 _LOADER_NAME = ("loader", "batches")
 _WAITING = frozenset(name.rpartition(".")[2] for name in COLLECTIVES)
@@ -75,6 +77,8 @@ _EXPRESSIONS: dict[type, str] = {
     ast.BinOp: "_operation",
     ast.NamedExpr: "_walrus",
     ast.Lambda: "_lambda",
+    ast.Yield: "_yield",
+    ast.YieldFrom: "_yield",
     **dict.fromkeys(_COMPREHENSIONS, "_comprehension"),
 }
 
@@ -415,7 +419,7 @@ class Frame:
             if not isinstance(node.slice, ast.Slice):
                 return own("batch")
             return own("batch" if self._divides(node.value) else "part")
-        return of if isinstance(node.slice, ast.Slice | ast.Constant) else mix(of.items, at)
+        return of if isinstance(node.slice, ast.Slice) or _is_fixed(node.slice) else mix(of.items, at)
 
     def _divides(self, node: ast.expr, depth: int = 3) -> bool:
         """True if a sequence was cut to a multiple of the number of ranks, so that their parts are equally long."""
@@ -447,6 +451,12 @@ class Frame:
     def _lambda(self, node: ast.Lambda) -> Value:
         return Value(callees=frozenset({Callee(self.code, node)}))
 
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
+        """Note what a generator gives: its caller loops over it as over a sequence of such values."""
+        value = self.value(node.value)
+        self.returns |= as_sequence(value) if isinstance(node, ast.Yield) else value
+        return EQUAL
+
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         found = EQUAL
         for part in node.generators:
@@ -473,6 +483,8 @@ class Frame:
             return self.value(node.args[0] if node.args else code.argument(node, "iterable"))
         arguments = [*node.args, *(k.value for k in node.keywords if k.arg not in _PLACES)]
         given = [self.value(a) for a in arguments]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
+            self._fill(dotted_name(node.func.value), given)
         if name == "functools.partial" and node.args:
             return Value(callees=given[0].callees)
         callee = self._callee(node)
@@ -493,6 +505,13 @@ class Frame:
         if isinstance(node.func, ast.Name) and node.func.id not in code.imports:
             return Value(mix(*given).origins) if self._is_object(node.func) else EQUAL
         return EQUAL
+
+    def _fill(self, name: str, given: list[Value]) -> None:
+        """Note that a list of this function holds values of the batches; all ranks fill it in the same rounds."""
+        held = as_sequence(mix(*given))
+        held = Value(frozenset(o for o in held.origins if o.kind in {"loader", "parameter"}))
+        if name in self.env and held.origins:
+            self._set(name, self.env[name] | held)
 
     def _is_model(self, func: ast.Attribute) -> bool:
         """True if a called attribute of this class is an object that the class wraps for several ranks."""
@@ -569,6 +588,11 @@ class Frame:
                     self._set(name, AGREED)
                     if name in self.parameters:
                         self.exchanged.add(name)
+
+
+def _is_fixed(index: ast.expr) -> bool:
+    """True for a number, also one from the end: `parts[-1]` is no more an item of data than `parts[0]`."""
+    return isinstance(index.operand if isinstance(index, ast.UnaryOp) else index, ast.Constant)
 
 
 def _is_bar(name: str) -> bool:

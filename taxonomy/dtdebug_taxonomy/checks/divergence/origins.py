@@ -42,6 +42,11 @@ _PURE = {
     ),
     *("itertools.islice", "itertools.chain", "dict", "frozenset"),
 }
+_REDUCES = re.compile(
+    r"sum|min|max|any|all|(torch|numpy)\.(\w*(mean|sum|min|max|median|cat|stack|concatenate|array)|tensor)"
+)
+_FILLED = "filled"
+"""Name of the origin of a list that a loop over batches fills, which unlike a loader can be computed with."""
 _OF_TEXT = {"str", "repr", "format", "os.path.join", "os.path.abspath", "os.path.dirname", "pathlib.Path", "torch.load"}
 """Functions that make a text or path of their arguments, or read what a path names."""
 _PURE_PACKAGES = ("torch.", "math.", "numpy.")
@@ -120,6 +125,23 @@ def _item(origin: Origin) -> Origin:
     return Origin("batch", origin.name) if origin.kind in {"part", "loader"} else origin
 
 
+def as_sequence(value: Value) -> Value:
+    """Return the value of what holds such values, one for each round: as long on all ranks as their loops."""
+    return Value(frozenset(_holder(o) for o in value.origins), agreed=value.agreed)
+
+
+def _holder(origin: Origin) -> Origin:
+    if origin.kind == "parameter":
+        return origin._replace(item=False)
+    return Origin("loader", _FILLED) if origin.kind == "batch" else origin
+
+
+def _reduce(value: Value) -> Value:
+    """Return what is computed from all that a list holds."""
+    filled = Origin("loader", _FILLED)
+    return value._replace(origins=frozenset(Origin("batch") if o == filled else o for o in value.origins))
+
+
 def as_text(value: Value) -> Value:
     """Return the value of a text or path that is made of a value.
 
@@ -170,8 +192,7 @@ def value_of_call(home: Seeded, call: ast.Call, name: str, given: Value) -> Valu
     if _TORCH_RANDOM.fullmatch(name) and home.seeds_by_rank():
         return own("batch", name)
     if name == LOADER:
-        split = code.is_made_by(code.argument(call, "sampler", 3), SAMPLER)
-        return own("part") if given.of_kind("part") else own("loader") if split else EQUAL
+        return own("part") if given.of_kind("part") else own("loader") if _is_split(code, call) else EQUAL
     if name == "next":
         return given.items
     if name == "isinstance" or (name.startswith("torch.") and name.rpartition(".")[2] in _STATIC):
@@ -181,8 +202,17 @@ def value_of_call(home: Seeded, call: ast.Call, name: str, given: Value) -> Valu
     if name in _OF_TEXT:
         return as_text(given)
     if name in _PURE or (name.startswith(_PURE_PACKAGES) and not name.startswith(_OBJECTS)):
-        return given
+        return _reduce(given) if _REDUCES.fullmatch(name) else given
     return None
+
+
+def _is_split(code: Code, loader: ast.Call) -> bool:
+    """True if a loader's sampler is the library's for several ranks, or a class that is told the rank."""
+    samplers = [a for a in (code.argument(loader, "sampler", 3), code.argument(loader, "batch_sampler", 4)) if a]
+    made = (v for s in samplers for v in (s, *code.values(s)) if isinstance(v, ast.Call))
+    return any(code.is_made_by(s, SAMPLER) for s in samplers) or any(
+        depends_on_rank(code, a) for c in made for a in (*c.args, *(k.value for k in c.keywords))
+    )
 
 
 def value_of_attribute(of: Value, attribute: str) -> Value:

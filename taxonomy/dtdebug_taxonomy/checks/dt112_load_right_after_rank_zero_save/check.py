@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.course import Step, Thing, courses
+from dtdebug_taxonomy.checks.shared.course import Step, Thing, courses, may_refer_to
 from dtdebug_taxonomy.checks.shared.handing_over import (
     MEETS,
     read_by_others,
@@ -138,15 +138,27 @@ def _across_functions(code: Code, seen: set[ast.AST]) -> Iterator[Hit]:
 
 def _may_write_first(code: Code) -> bool:
     """True if rank 0 alone makes a call that saves, or may lead to one in this file or another."""
-    leads_out = code.project is not None and code.project.reaches(code)
+    seen: set[ast.AST] = set()
     return any(
-        written_by_first(code, call) is not None
+        isinstance(call.func, ast.Name | ast.Attribute)
+        and written_by_first(code, call) is not None
+        and _may_save(code, call, seen)
         for call in code.nodes(ast.Call)
-        if code.name(call.func) in _SAVES
-        or (last := getattr(call.func, "attr", getattr(call.func, "id", ""))) in code.functions
-        or last in code.at_top
-        or (leads_out and isinstance(call.func, ast.Name | ast.Attribute))
     )
+
+
+def _may_save(code: Code, call: ast.Call, seen: set[ast.AST]) -> bool:
+    """True if a call saves, or may lead to one that does: to a definition, or a method of that name in reach."""
+    todo = [(code, call)]
+    while todo:
+        home, at = todo.pop()
+        if home.name(at.func) in _SAVES:
+            return True
+        for found in may_refer_to(home, at):
+            if found.node not in seen:
+                seen.add(found.node)
+                todo += [(found.code, c) for c in found.code.inside(found.node, ast.Call)]
+    return False
 
 
 def _path_of(step: Step, functions: dict[str, tuple[str, int]]) -> Thing | None:

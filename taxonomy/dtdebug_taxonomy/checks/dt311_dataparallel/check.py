@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.checks import Hit
 from dtdebug_taxonomy.checks.shared.wrapping import DATA_PARALLEL, DDPS
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.names import dotted_name
 
 
 def check(code: Code) -> Iterator[Hit]:
@@ -18,8 +19,27 @@ def check(code: Code) -> Iterator[Hit]:
         devices = code.argument(call, "device_ids", 1)
         if isinstance(devices, ast.List) and len(devices.elts) == 1:
             continue
+        if _is_unwrapped(code, call):
+            continue
         yield Hit(
             code.span(call.func),
             "DataParallel copies the model to all devices in every step and runs them from one Python process: it is "
             "slower than DistributedDataParallel, on one machine too.",
         )
+
+
+def _is_unwrapped(code: Code, call: ast.Call) -> bool:
+    """True if only the model in it is taken out again, as to load weights whose names begin with `module.`."""
+    statement = code.parent.get(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    name, function = dotted_name(targets[0]) if len(targets) == 1 else "", code.function(call)
+    if not name or function is None:
+        return False
+    return any(
+        isinstance(s.value, ast.Attribute)
+        and s.value.attr == "module"
+        and dotted_name(s.value.value) == name
+        and [dotted_name(t) for t in s.targets] == [name]
+        for s in code.inside(function, ast.Assign)
+        if code.parent.get(s) is code.parent.get(statement)  # type: ignore[arg-type]
+    )

@@ -13,7 +13,7 @@ from dtdebug_taxonomy.checks.shared.names import DIST, INIT, SAMPLER
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
-from dtdebug_taxonomy.source.python.ranks import is_size, rank
+from dtdebug_taxonomy.source.python.ranks import is_size, rank, several
 
 _TEST = re.compile(r"(^|_)(test|val?|valid|validation|eval|dev)(_|$|set|data|loader|sampler|iter)", re.IGNORECASE)
 _METRIC = re.compile(
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
         if last not in _SHOWS or not any(g.test.equal for g in guards(code).around(call)):
             continue
         shown = [n for a in (*call.args, *call.keywords) for n in code.inside(a, ast.Name, ast.Attribute)]
-        if any(_is_agreed(code, n) for n in shown):
+        if any(_is_agreed(code, n) or _is_made_alone(code, n) for n in shown):
             continue
         if any(
             _METRIC.search(last) or _LOSS.fullmatch(last) for n in shown if (last := dotted_name(n).rsplit(".", 1)[-1])
@@ -51,6 +51,25 @@ def _is_agreed(code: Code, shown: ast.expr) -> bool:
     """True if a shown value comes from a call in which the ranks wait for each other."""
     made = (v for v in code.values(shown) if isinstance(v, ast.Call))
     return any(interpreter(code).met(c, Value(callees=frozenset(interpreter(code).callees(c)))) for c in made)
+
+
+def _is_made_alone(code: Code, shown: ast.expr) -> bool:
+    """True if a shown value, or one that it is taken from, is made only where there is one process."""
+    values = [v for v in code.values(shown) if v is not None]
+    values += [m for v in values for n in code.inside(v, ast.Name) for m in code.values(n) if m is not None]
+    calls = [v for v in values if isinstance(v, ast.Call)]
+    return any(
+        isinstance(up, ast.If)
+        and code.statement(c) in up.body
+        and any(several(code, part) is False for part in _conjuncts(up.test))
+        for c in calls
+        for up in code.ancestors(c)
+    )
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    """Return what holds where a condition holds."""
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _is_test(code: Code, sampler: ast.Call) -> bool:

@@ -45,7 +45,7 @@ def check(code: Code) -> Iterator[Hit]:
         call = prepared.get((name_scope(code, node, name), name))
         if call is None or (node.attr not in _OF_MODELS and ("ema" in name or f"{name}.{node.attr}" in bound)):
             continue  # a model without gradients, such as an average of weights, is not wrapped
-        if not _comes_later(code, call, node, name) or _is_asked(code, node):
+        if not _comes_later(code, call, node, name) or _is_asked(code, node) or _is_mapping(code, node.value):
             continue
         yield Hit(
             code.span(node),
@@ -66,6 +66,14 @@ def _prepared_models(code: Code, call: ast.Call) -> Iterator[tuple[ast.AST, str]
         name = dotted_name(element)
         if name in given and (_MODEL.search(name.rpartition(".")[2]) or is_module(code, name)):
             yield name_scope(code, element, name), name
+
+
+def _is_mapping(code: Code, model: ast.expr) -> bool:
+    """True if the program gets single models out of what it prepares, by keys: `prepare()` gives that back as it is."""
+    name, scope = dotted_name(model), name_scope(code, model, dotted_name(model))
+    looked_up = (s.value for s in code.nodes(ast.Subscript) if isinstance(s.ctx, ast.Load))
+    asked = (c.func.value for c in code.methods("keys", "items", "values"))  # type: ignore[attr-defined]
+    return any(dotted_name(n) == name and name_scope(code, n, name) is scope for n in (*looked_up, *asked))
 
 
 def _comes_later(code: Code, call: ast.Call, node: ast.Attribute, name: str) -> bool:

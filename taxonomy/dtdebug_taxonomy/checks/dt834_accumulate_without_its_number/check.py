@@ -13,6 +13,8 @@ from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _GIVEN = ("gradient_accumulation_steps", "gradient_accumulation_plugin", "deepspeed_plugin", "deepspeed_plugins")
+_OF_ACCELERATE = re.compile(r"(^|\.)accelerator$|plugin")
+"""The Accelerator and its plug-ins, which have been given their number by the launcher."""
 _OPTION = re.compile(r"\w+\.(?:\w+\.)?(?:gradient|grad)_accum\w*", re.IGNORECASE)
 
 
@@ -42,7 +44,7 @@ def _number(code: Code) -> ast.expr | None:
         if (
             isinstance(node.ctx, ast.Load)
             and _OPTION.fullmatch(dotted_name(node))
-            and dotted_name(node.value) != "accelerator"
+            and not _OF_ACCELERATE.search(dotted_name(node.value))
         ):
             return node
     return None

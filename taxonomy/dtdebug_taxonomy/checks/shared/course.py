@@ -8,8 +8,8 @@ of a condition are taken, and a loop's body once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.checks.shared.wrapping import DDPS, FSDP1
 from dtdebug_taxonomy.source.python.bindings import leaves
@@ -28,6 +28,19 @@ _NESTED = 60
 """Maximum depth of an expression or of nested blocks."""
 _LARGEST = 200
 """Maximum number of objects that one is traced back to."""
+
+
+_PARTS: dict[type, Callable[[Any], Iterable[ast.expr | None]]] = {
+    ast.BinOp: lambda n: (n.left, n.right),
+    ast.BoolOp: lambda n: n.values,
+    ast.Compare: lambda n: (n.left, *n.comparators),
+    ast.Dict: lambda n: (*n.keys, *n.values),
+    ast.FormattedValue: lambda n: (n.value, n.format_spec),
+    ast.JoinedStr: lambda n: n.values,
+    ast.Subscript: lambda n: (n.value, n.slice),
+    ast.UnaryOp: lambda n: (n.operand,),
+}
+"""The expressions in those that are only made of others; most of a program is these."""
 
 
 class Thing:
@@ -162,6 +175,8 @@ class _Frame:
             return
         self.run.nested += 1
         for statement in body:
+            if len(self.run.steps) >= _LONGEST:
+                break  # no step is noted any more
             if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
                 continue
             self._statement(statement, places)
@@ -239,23 +254,28 @@ class _Frame:
 
     def value(self, node: ast.expr | None, places: tuple[Place, ...]) -> Thing:
         """Return the object that an expression stands for, after the calls in it."""
-        if node is None or isinstance(node, ast.Constant) or self.run.nested > _NESTED:
+        run, kind = self.run, type(node)
+        if node is None or kind is ast.Constant or run.nested > _NESTED:
             return Thing()
-        self.run.nested += 1
-        found = self._value(node, places)
-        self.run.nested -= 1
+        if kind is ast.Name:
+            name: str = node.id  # type: ignore[attr-defined]
+            known = self.env.get(name) or self.top.get(name)
+            if known is None:
+                known = self.env[name] = Thing()
+            return known
+        run.nested += 1
+        if kind is ast.Attribute:
+            found = self.value(node.value, places).part(node.attr)  # type: ignore[attr-defined]
+        elif kind is ast.Call:
+            found = self._call(node, places)  # type: ignore[arg-type]
+        elif kind in _PARTS:
+            found = Thing(*[self.value(n, places) for n in _PARTS[kind](node) if n is not None])
+        else:
+            found = self._value(node, places)
+        run.nested -= 1
         return found
 
     def _value(self, node: ast.expr, places: tuple[Place, ...]) -> Thing:
-        if isinstance(node, ast.Name):
-            known = self.env.get(node.id) or self.top.get(node.id)
-            if known is None:
-                known = self.env[node.id] = Thing()
-            return known
-        if isinstance(node, ast.Attribute):
-            return self.value(node.value, places).part(node.attr)
-        if isinstance(node, ast.Call):
-            return self._call(node, places)
         if isinstance(node, ast.NamedExpr):
             value = self.value(node.value, places)
             self._bind(node.target, value)
@@ -366,6 +386,25 @@ def _definition_of(code: Code, node: ast.Call, on: Thing | None) -> FoundDefinit
     if on is not None and on.home is not None and isinstance(func, ast.Attribute):
         return _method(on.home, func.attr)
     return code.results.get(("definition", node, None), lambda: _named_definition(code, node))
+
+
+def may_refer_to(code: Code, node: ast.Call) -> list[FoundDefinition]:
+    """Return all that a call may refer to if its object's class is not known: the methods of its name in reach."""
+    named = _definition_of(code, node, None)
+    if named is not None or not isinstance(node.func, ast.Attribute):
+        return [named] if named is not None else []
+    name = node.func.attr
+    return [FoundDefinition(m, f) for m in (code, *_imported(code)) for f in m.functions.get(name, ())]
+
+
+def _imported(code: Code) -> list[Code]:
+    """Return the modules of the project that a file imports from; kept with it."""
+    known: list[Code] | None = code.__dict__.get("_imported")
+    if known is None:
+        project, names = code.project, set(code.imports.values())
+        found = [project.module(code, f"{name}._")[0] for name in names] if project is not None else []
+        known = code.__dict__["_imported"] = list({m.path: m for m in found if m is not None}.values())
+    return known
 
 
 def _named_definition(code: Code, node: ast.Call) -> FoundDefinition | None:

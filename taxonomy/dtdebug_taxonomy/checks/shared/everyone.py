@@ -31,8 +31,8 @@ _IN_TURN = re.compile(r"first|zero|main|master|rank|lock", re.IGNORECASE)
 _AWARE = re.compile(r"_*(init|save|setup|set_up|prepare|train|fit|run|main|build|configure|start)\w*", re.IGNORECASE)
 
 
-def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
-    """True if every rank reaches a place, according to this file."""
+def for_all(code: Code, node: ast.AST, depth: int = 4, inside: tuple[Function, ...] = ()) -> bool:
+    """True if every rank reaches a place, according to this file; a call inside a function adds no way to it."""
     if guards(code).around(node):
         return False
     function: Function | None = None
@@ -46,7 +46,7 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
             function = up
             break
         inner = up
-    if function is None:
+    if function is None or function in inside:
         return True
     if not code.is_plain(function) or not depth:
         return False
@@ -54,7 +54,7 @@ def for_all(code: Code, node: ast.AST, depth: int = 4) -> bool:
     callers = code.callers.get(function) or (code.methods(function.name) if is_method else [])
     if not callers:
         return not is_method and (bool(_ENTRY.fullmatch(function.name)) or _is_spawned(code, function))
-    return all(for_all(code, c, depth - 1) for c in callers)
+    return all(for_all(code, c, depth - 1, (*inside, function)) for c in callers)
 
 
 def _is_spawned(code: Code, function: Function) -> bool:

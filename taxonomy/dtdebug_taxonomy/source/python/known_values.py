@@ -207,11 +207,12 @@ class KnownValues:
         """True if an object that a name stands for may have got another length or shape since it was made."""
         code, name = self.code, dotted_name(node)
         function = code.function(node)
-        for use in code.nodes(type(node)):
+        near = function is not None and isinstance(node, ast.Name)  # an object's attribute any method may change
+        for use in code.inside(function, ast.Name) if function is not None and near else code.nodes(type(node)):
             if dotted_name(use) != name or not isinstance(use.ctx, ast.Load):  # type: ignore[attr-defined]
                 continue
             if code.function(use) is not function and not isinstance(use, ast.Attribute):
-                continue  # an object's attribute may be changed by any method
+                continue
             up = code.parent.get(use)
             if isinstance(up, ast.Attribute) and up.attr in _CHANGES:
                 return True

@@ -32,7 +32,8 @@ def imported_names(imports: list[ast.Import | ast.ImportFrom]) -> dict[str, str]
     for node in imports:
         for alias in node.names:
             if isinstance(node, ast.ImportFrom):
-                names[alias.asname or alias.name] = f"{'.' * node.level}{node.module or ''}.{alias.name}"
+                module = f"{node.module}." if node.module else ""
+                names[alias.asname or alias.name] = f"{'.' * node.level}{module}{alias.name}"
             elif alias.asname:
                 names[alias.asname] = alias.name
             else:
