@@ -27,4 +27,4 @@ class Fault(NamedTuple):
     likely: bool = False
     """Names or values point at the place, and do not prove it."""
     evidence: str = ""
-    """What shows it, where that is more than the value that was refused."""
+    """Proof, where it is more than the value that was refused."""
