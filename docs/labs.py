@@ -17,13 +17,13 @@ from pathlib import Path
 from dtdebug.learn.labs.requirements import what_is_missing
 from dtdebug.learn.labs.verify import HalfResult, verify
 from dtdebug_taxonomy.knowledge.labs import Lab, load_labs
-from dtdebug_taxonomy.knowledge.loader import load, sort_key
+from dtdebug_taxonomy.knowledge.loader import sort_key
 
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Labs
 
-Small distributed trainings that really fail, with one fault each: to learn how a fault looks, and to know that dtdebug
-finds it. Each one is a folder in `taxonomy/dtdebug_taxonomy/labs`.
+How does a fault of distributed training look? Each lab is a small training that really fails on your machine, with one
+fault:
 
 <!-- not run: a lab takes its time; tests/kernel/learn/test_labs.py runs them all -->
 ```console
@@ -34,39 +34,36 @@ $ dtdebug lab check                     # runs your file: solved when it ends we
 $ dtdebug lab verify uneven-batches     # fails before, is diagnosed as told, works after: here, too?
 ```
 
-Your file is never overwritten, each run is bounded, and nothing is left behind.
+Your file is never overwritten, each run is bounded, and nothing is left behind. If a lab needs something beside PyTorch
+that is missing (its `lab.toml` lists it), one line says so and the status is 2. `dtdebug learn` has guides on topics.
 
-The table is made by `python docs/labs.py`, which runs all labs. A lab is *found* where the symptom comes first, its
-cause is among the first two pieces of advice, and the rank is right where one rank comes first; and where the fixed
-program ends well and dtdebug keeps silent. Where the output alone does not show what is wrong, the diagnosis also has
-the sentence of a user (*told*). Where nothing fails the lab runs [under the watch](watch.md), or [a step is
-measured](parity.md), which must name what did not hold, with its line, and nothing in the fixed program (*watched*).
+The table is written by `python docs/labs.py`, which runs all labs; the times are of that machine. *found*: the symptom
+comes first, the cause is among the first two pieces of advice, the rank is right if one rank comes first, and dtdebug
+is silent on the fixed program. *told*: the output alone does not show the fault, so the diagnosis also gets a user's
+sentence. *watched*: nothing fails, so the lab runs [under the watch](watch.md), or [a step is measured](parity.md),
+which must name the line, and nothing after the fix.
 
-| Lab | Symptom | Cause | Ranks | Before, after | Verdict |
-| --- | --- | --- | --- | --- | --- |
+| Lab | Symptom | Ranks | Before, after | Verdict |
+| --- | --- | --- | --- | --- |
 """
 TAIL = """
-The times are those of the machine that made the table. What a lab needs beside PyTorch stands in its `lab.toml`; where
-that is missing, `dtdebug lab` says so in one line and ends with status 2.
-
-The labs of TensorFlow and Keras are two workers of MultiWorkerMirroredStrategy on this host. `make labs-tensorflow`
-installs `tensorflow-cpu` into an environment of its own and verifies them. There is no lab of Horovod: its build
-against a current PyTorch had neither succeeded nor failed after 47 minutes on two cores, so what dtdebug says of
-Horovod rests on its sources, documentation and public threads, not on runs of ours.
+The labs of TensorFlow and Keras are two workers of MultiWorkerMirroredStrategy on one host. `make labs-tensorflow`
+installs `tensorflow-cpu` into an environment of its own and verifies them. Horovod has no lab: its build against a
+current PyTorch was given up after 47 minutes. What dtdebug says of it rests on its sources, documentation and public
+threads.
 """
 
 
 def row(lab: Lab) -> str:
     """One line of the table."""
-    symptom, begin = load().symptom(lab.symptom), f"| `{lab.id}` | {lab.symptom}"
-    cause = next(c.title for c in symptom.cause if c.id == lab.cause)
+    begin = f"| `{lab.id}` | {lab.symptom} | {lab.ranks}"
     if missing := what_is_missing(lab):
-        return f"{begin} | {cause} | {lab.ranks} | | not run: {missing} |"
+        return f"{begin} | | not run: {missing} |"
     before, after = verify(lab)
     for half in (before, after):
         print(f"{'ok ' if half.ok else 'BAD'} {lab.id} {half.file} {half.seconds} s: {half.text}", flush=True)
     times = f"{before.seconds:.0f} s, {after.seconds:.0f} s"
-    return f"{begin} | {cause} | {lab.ranks} | {times} | {_verdict(lab, before, after)} |"
+    return f"{begin} | {times} | {_verdict(lab, before, after)} |"
 
 
 def _verdict(lab: Lab, before: HalfResult, after: HalfResult) -> str:

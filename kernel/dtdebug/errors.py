@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NOTHING, FOUND, USAGE = 0, 1, 2
-"""Nothing found; something found; wrong usage, or no readable input."""
+"""Exit statuses: of a result without findings, of one with findings, and of wrong usage or unreadable input."""
 
 
 class UsageError(ValueError):

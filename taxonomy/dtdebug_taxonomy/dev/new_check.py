@@ -32,7 +32,7 @@ reference = [
 ]
 """,
     "check.py": '''\
-"""What is wrong, in a sentence."""
+"""State what is wrong, in a sentence."""
 
 from __future__ import annotations
 

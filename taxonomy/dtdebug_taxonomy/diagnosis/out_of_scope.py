@@ -107,7 +107,7 @@ def complains(text: str) -> bool:
 
 
 def is_foreign(knowledge: Knowledge, incident: Incident, findings: Sequence[Finding]) -> bool:
-    """Nothing speaks of several processes, hosts or devices, nor does the user speak of training."""
+    """True if the incident shows no second process, host or device, and the user does not mention training."""
     snapshot, situation = incident.snapshot, incident.prose.bilingual
     if _is_service(f"{situation}\n{snapshot.output}") and not (snapshot.ranks or incident.is_distributed):
         return True

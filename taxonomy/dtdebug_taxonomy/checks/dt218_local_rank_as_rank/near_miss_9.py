@@ -1,4 +1,4 @@
-"""What callers in other modules give for the argument may be any rank."""
+"""The argument comes from callers in other modules: it may be any rank."""
 
 from torch.utils.data import DistributedSampler
 

@@ -22,7 +22,7 @@ class StepView:
         self.step = step
         self.members: dict[int, Facts] = {r.rank: r.facts for r in rows if r.facts is not None}
         self.facts = {r: f for r, f in self.members.items() if r == min(f.group, default=r)}
-        """Of ranks that share a model by tensor parallelism only those of the first."""
+        """The facts of one rank for each model: the first rank of each tensor-parallel group."""
         self.result = next((r for r in rows if r.compared or r.missing or r.layers), None)
         self.ended = {r.rank: r.weights for r in others if r.ended == step}
         self.hooks = sorted({r.hook for r in others if r.hook})
