@@ -331,12 +331,13 @@ def _other_side(found: Broken) -> Link | None:
 
 
 def _is_carried(chain: Sequence[Link], at: int) -> bool:
-    """True if each value between an end of a way back and its beginning shows the number: else it is by chance."""
+    """True if each value between an end of a way back and its beginning can hold the number: else it is by chance."""
     number, depth = chain[at].value.text, chain[at].depth
     for link in reversed(chain[:at]):
         if link.depth < depth:
             depth = link.depth
-            if link.value.text and number not in _NUMBERS.findall(link.value.text):
+            shown = _NUMBERS.findall(link.value.text)
+            if shown and number not in shown:
                 return False
     return True
 

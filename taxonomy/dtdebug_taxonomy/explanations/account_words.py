@@ -107,7 +107,7 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
         old, new = found
         while old[1:] and new and old[0] == new[0]:
             old, new, at = old[1:], new[1:], at + 1
-        while old[1:] and new and old[-1] == new[-1]:
+        while old and new and old[-1] == new[-1]:
             old, new = old[:-1], new[:-1]
         begin, end = max(0, at - _AROUND), min(len(excerpt.lines), at + len(old) + _AROUND)
         kept = end - begin - len(old)

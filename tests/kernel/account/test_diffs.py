@@ -273,7 +273,7 @@ def test_what_has_no_line_on_the_stack_is_found_and_put_right(tmp_path, monkeypa
 
 def test_a_graph_that_is_kept_by_no_argument_gets_no_diff(tmp_path):
     """The name stands within an expression: to cut it there may not be meant."""
-    assert answered(tmp_path, GRAPH_KEPT).fix is None
+    assert answered(tmp_path, GRAPH_KEPT).fix.diff == ""
 
 
 UNDER_AN_OPTION = """import argparse
@@ -325,7 +325,7 @@ def test_a_file_that_another_rank_writes_is_waited_for(tmp_path):
     """A barrier comes before the line that reads it; where there is one, the rank does not fail for that."""
     answer = answered(tmp_path, LATE_FILE % "")
     assert "only ranks with `rank == 0` write it (train.py:8), and nothing waits for them" in answer.headline
-    assert "+    dist.barrier()\n+    with open(path) as file:" in answer.fix.diff
+    assert "+    dist.barrier()\n     with open(path) as file:" in answer.fix.diff
     waits = LATE_FILE % "getattr(dist, 'nothing', lambda: 0)()\n    "
     assert "nothing waits" in answered(tmp_path, waits).headline
     waits = (LATE_FILE % "barrier()\n    ").replace("import os\n", "def barrier():\n    pass\n")
@@ -385,7 +385,7 @@ def test_a_file_that_a_method_of_another_rank_writes_is_waited_for(tmp_path, ahe
     assert sure == answer.sure
     if between == "pass":
         assert "only ranks with `rank == 0` write it" in answer.headline
-        assert "+    dist.barrier()\n+    rows = stats.load()" in answer.fix.diff
+        assert "+    dist.barrier()\n     rows = stats.load()" in answer.fix.diff
     else:
         assert "writes a file of that name" in answer.headline
         assert not answer.fix.diff
