@@ -19,6 +19,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.counting import counting_link
 from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
+from dtdebug_taxonomy.explanations.lost_fraction import dividing_link
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
@@ -537,6 +538,7 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         values = tuple(v for v in given if _is_telling(v.text))[:_MOST_VALUES]
         if not values:
             return None
+        link = dividing_link(account, values) or link
         title, probability = f"{who} failed with {_list_values(values)}", _CALL
     else:
         return None
@@ -554,6 +556,8 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
     if edit is not None:
         place = edit.place
         fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}." if test else fix
+    if link is not None and link is dividing_link(account, values):
+        fix = f"Edit {where_to}: the division gives 0, so divide a larger number, or by a smaller one."
     typed = account_edits.typed_option(link)
     if typed is not None:
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"

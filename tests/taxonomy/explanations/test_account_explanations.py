@@ -562,3 +562,19 @@ def test_sizes_of_a_last_batch_are_told_with_the_loader():
         )
         found = origin._loader_of(Account(links=links, root=2, by_rank=2))
         assert said == (found is not None)
+
+
+def test_a_zero_leads_to_the_division_that_lost_it():
+    """The numbers that are divided are fine: the default of 1 is not what the call refuses."""
+    links = (
+        link("self.share", "0", "attribute", 9, "self.share = config.batch // self.world"),
+        link("config.batch", "1", "default", 4, "batch: int = 1", 1),
+    )
+    message = "RuntimeError: split_size can only be 0 if dimension size is 0, but got dimension size of 4"
+    cause = first_cause(
+        failed("parts = x.split(self.share)", message, api="torch.Tensor.split", links=links, root=1,
+               place=msgspec.structs.replace(place(9, ""), file="/venv/site-packages/torch/_tensor.py"), values=[("split_size", "0")], arguments=[("split_size", "0")]),
+    )  # fmt: skip
+
+    assert "train.py:9" in cause.fix
+    assert "self.share = config.batch // self.world" in cause.title
