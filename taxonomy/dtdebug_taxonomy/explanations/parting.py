@@ -14,6 +14,7 @@ from dtdebug_taxonomy.explanations import ordinary_errors, parting_edits
 from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
+from dtdebug_taxonomy.inference.parting import is_by_rank
 from dtdebug_taxonomy.model.account import Link, NamedValue, Parting, Side
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.model.ranks import Verdict
@@ -27,7 +28,6 @@ _DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
 _DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
 _BETWEEN_TWO = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
 _PATH = re.compile(r"^(?:Path\()?['\"].*[./]")
-_BY_RANK = re.compile(r"rank|master|main|primary|zero", re.IGNORECASE)
 
 
 def explain(context: Context) -> Iterator[Explanation]:
@@ -88,12 +88,6 @@ def _name_polled_file(parting: Parting) -> tuple[str, str] | None:
         f"there; {where(writer.place)} writes `{writer.value.name}`"
     )
     return title, f"Write and wait for one path: compare {where(writer.place)} with {where(loop.place)}."
-
-
-def is_by_rank(parting: Parting) -> bool:
-    """True if a test asks for the rank itself: it differs by intent."""
-    names = [parting.text, *(v.name for side in parting.sides for v in side.values)]
-    return any(_BY_RANK.search(name) for name in names)
 
 
 def _raised(verdict: Verdict | None, ranks: Sequence[int]) -> bool:

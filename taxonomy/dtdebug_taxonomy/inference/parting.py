@@ -6,6 +6,7 @@ place are older or newer than the test, and are left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ _OTHER_CALLS = frozenset({"skipped", "extra", "replaced", "wrong_size", "wrong_d
 _WEAKEST = (False, False, False, False)
 _AROUND = frozenset({"break", "continue", "return"})
 _Key = tuple[str, int]
+_BY_RANK = re.compile(r"rank|master|main|primary|zero", re.IGNORECASE)
 
 
 class _View(NamedTuple):
@@ -40,6 +42,8 @@ class _View(NamedTuple):
 def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | None:
     """Return the test or loop that sent the ranks of a verdict different ways, or None if none is known to."""
     known = {s.rank: s for s in states if s.rank is not None and s.branches}
+    if verdict.kind == "left" and known and not {*verdict.culprits} & {*known}:
+        return _left_inside(known, verdict)
     if verdict.kind not in _PARTED or len(known) < 2:
         return None
     culprits, others = _two_sides(known, verdict)
@@ -64,6 +68,31 @@ def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | Non
     away = (known[rank] for rank in around.sides[0].ranks if rank in known) if around.sides else ()
     loops = (b for state in away for b in state.branches if b.kind == "while")
     return replace(around, polls=next((b for b in loops if any(link.how == "file" for link in b.links)), None))
+
+
+def is_by_rank(parting: Parting) -> bool:
+    """True if a test asks for the rank itself: it differs by intent."""
+    names = [parting.text, *(v.name for side in parting.sides for v in side.values)]
+    return any(_BY_RANK.search(name) for name in names)
+
+
+def _left_inside(known: dict[int, RankState], verdict: Verdict) -> Parting | None:
+    """Return the innermost test for the rank behind which all that wait stand, if others ended without their call.
+
+    What such a test asks for is the same in each pass, so those that ended went the other way.
+    """
+    waiting = [known[r] for r in verdict.waiting if r in known]
+    for branch in waiting[0].branches if waiting else ():
+        stays = [v for s in waiting if (v := _view(s, _key(branch))) is not None and v.stands]
+        told = branch.conditions[0] if branch.conditions else None
+        if branch.kind != "if" or told is None or not told.fixed or len(stays) < len(waiting):
+            continue
+        gone = Side(ranks=verdict.culprits, result=not told.result)
+        sides = (*_sides(stays, {v.rank: v.values for v in stays}), gone)
+        parting = Parting(branch=branch, text=told.text, sides=sides, sure=False)
+        if len(sides) == 2 and is_by_rank(parting):
+            return parting
+    return None
 
 
 def _two_sides(known: dict[int, RankState], verdict: Verdict) -> tuple[list[int], list[int]]:

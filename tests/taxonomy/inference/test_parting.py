@@ -454,3 +454,22 @@ Trainer().train(losses)
     later = ranks.state(1, losses=[12, 12], saves=False)
     assert parted(ranks, one, later, kind="extra")[0] is None
     assert parted(ranks, one, other, kind="not_arrived")[0] is None
+
+
+@pytest.mark.parametrize(("test", "named"), [("rank == 0", True), ("len(ROWS) > 1", False)])
+def test_a_rank_that_ended_without_the_call_did_not_pass_the_test_for_the_rank(program, test, named):
+    """Of the rank that ended no test is known; those that wait stand behind one that asks for the rank, or for nothing
+    of the kind.
+    """
+    body = f"ROWS = [1, 2]\ndef main():\n    first = {test}\n    if first and {test}:\n        wait()\nmain()\n"
+    made = program(body)
+    states = (made.state(0), RankState(rank=1, world_size=2, pid=2, alive=False))
+    site = CallSite(rank=0, file=str(made.file), line=made.line("wait()"), function="main")
+    verdict = Verdict(kind="left", culprits=(1,), waiting=(0,), sites=(site,), confidence=0.95,
+                      summary="Rank 1 finished the program without calling all_gather #4.")  # fmt: skip
+
+    found = find_parting(states, verdict)
+
+    assert named is (found is not None)
+    if found is not None:
+        assert "Only rank 0 passes" in answer(found, verdict, states).headline
