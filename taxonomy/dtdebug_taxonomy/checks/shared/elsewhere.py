@@ -31,13 +31,12 @@ def _diverging_elsewhere(code: Code) -> Iterator[Diverging]:
         return
     alike: dict[str, list[ast.AST]] = {}
     for call in code.nodes(ast.Call):
-        if (
-            not project.may_hold(code, call.func)
-            or not guards(code).around(call)
-            or code.local_function(call) is not None
-        ):
+        if not guards(code).around(call):
             continue
-        defined = project.resolve_call(code, call)
+        local = code.local_function(call)
+        if local in _own_helpers(code) or (local is None and not project.may_hold(code, call.func)):
+            continue
+        defined = FoundDefinition(code, local) if local is not None else project.resolve_call(code, call)
         origin = reached_collective(project, defined, _DEEPEST) if defined is not None else None
         if defined is None or origin is None:
             continue
@@ -45,7 +44,8 @@ def _diverging_elsewhere(code: Code) -> Iterator[Diverging]:
         if not alike.get(name):
             alike[name] = [c for c in code.nodes(ast.Call) if last_name(code, c) == name]
         if (guard := condition(code, call, alike[name])) is not None:
-            yield Diverging(call, f"{name}(), which calls {origin}() in {_module(defined)},", guard)
+            place = f" in {_module(defined)}" if defined.code is not code else ""
+            yield Diverging(call, f"{name}(), which calls {origin}(){place},", guard)
 
 
 def reached_collective(project: Project, defined: FoundDefinition, left: int) -> str | None:
@@ -64,9 +64,7 @@ def reached_collective(project: Project, defined: FoundDefinition, left: int) ->
 def _find_collective(project: Project, code: Code, function: Function, left: int) -> str | None:
     if code.role == "test" or not code.is_plain(function):
         return None
-    own: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
-    if own is None:
-        own = code.__dict__["_collective_helpers"] = helpers(code, collectives(code))
+    own = _own_helpers(code)
     if function in own:
         return last_name(code, own[function])
     if not left:
@@ -81,6 +79,14 @@ def _find_collective(project: Project, code: Code, function: Function, left: int
         if origin is not None and is_sure(code, call) and not guards(code).around(call):
             return origin
     return None
+
+
+def _own_helpers(code: Code) -> dict[Function, ast.Call]:
+    """Return the functions of a file that lead to a collective by calls within it."""
+    found: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
+    if found is None:
+        found = code.__dict__["_collective_helpers"] = helpers(code, collectives(code))
+    return found
 
 
 def _module(defined: FoundDefinition) -> str:
