@@ -190,7 +190,7 @@ def test_the_walkthrough_leads_from_a_squiggle_to_a_verdict_and_a_fix(tmp_path, 
     w.button("Open the example").click()
     w.squiggle()
     w.command("dtdebug: Run failing example")
-    w.terminal("all that was collected")
+    w.terminal("All that was collected")
     failed = w.problem("D.2.1")
     assert "Rank 0 called barrier" in failed.inner_text()
     assert "Ln 30" in failed.inner_text()
