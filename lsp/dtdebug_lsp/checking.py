@@ -56,7 +56,7 @@ def _by_cell(notebook: NotebookDocument, settings: Settings) -> dict[str, list[P
     for source in read.sources:
         for f in examine(source, settings, failed=_log_failure):
             at, span = read.place(source, f.span)
-            message = read.message_in_cell(source, f, lambda number: f"cell {number + 1}")
+            message = read.message_in_cell(source, f.span, f.message)
             edits = []
             for edit in f.fix.edits if f.fix else ():
                 other, where = read.place(source, edit.span)

@@ -6,7 +6,7 @@ import ast
 
 from dtdebug.account.evaluate import ENVIRONMENT
 from dtdebug_taxonomy.model.account import How
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, keyword, last_name
 
 _READS = frozenset({"open", "load", "safe_load", "full_load", "read_text", "read_bytes", "read_csv", "loadtxt",
                     "from_pretrained", "fromfile", "memmap", "load_file", "read_parquet"})  # fmt: skip
@@ -92,9 +92,8 @@ def is_literal(value: ast.expr | None) -> bool:
 
 def destinations(call: ast.Call) -> list[str]:
     """Return the names of the attribute or parameter that `add_argument` or `@click.option` sets."""
-    for keyword in call.keywords:
-        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
-            return [str(keyword.value.value)]
+    if isinstance(named := keyword(call, "dest"), ast.Constant):
+        return [str(named.value)]
     words = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     long = [w for w in words if w.startswith("--")] or words
     names = [part.lstrip("-").replace("-", "_") for word in long for part in word.split("/")]
@@ -123,16 +122,6 @@ def entry(value: ast.expr | None, key: object) -> ast.expr | None:
     if isinstance(value, ast.List | ast.Tuple) and type(key) is int and -len(value.elts) <= key < len(value.elts):
         return value.elts[key]
     return None
-
-
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return an argument that is given by its name."""
-    return next((k.value for k in call.keywords if k.arg == name), None)
-
-
-def last_name(call: ast.Call) -> str:
-    """Return the last part of the name that is called, also of a method of what another call returns."""
-    return dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
 
 
 def positional(call: ast.Call, defined: ast.ClassDef, name: str) -> ast.expr | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug.account.expressions import keyword
 from dtdebug.account.makers import Making
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, keyword
 
 _LAST = 10**9
 _WRITES = {

@@ -12,14 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from dtdebug.account.expressions import last_name
 from dtdebug.account.files import own_programs
 from dtdebug.account.path_texts import Here, Piece, fits, pass_paths, pieces
 from dtdebug.account.per_rank import is_rank
-from dtdebug.account.polled_files import MAKES_FOLDERS, written_path
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.file_writes import MAKES_FOLDERS, written_path
+from dtdebug_taxonomy.source.python.names import dotted_name, last_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
 _DEEPEST = 4

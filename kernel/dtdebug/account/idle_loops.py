@@ -6,13 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dtdebug.account.expressions import keyword
 from dtdebug.account.lengths import length
 from dtdebug.account.makers import creation
 from dtdebug.account.objects import MISSING, attribute, is_kind, loaded
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, keyword
 
 _WRAPPERS = frozenset({"enumerate", "tqdm", "iter", "reversed", "list", "zip", "islice"})
 _GROWS = frozenset({"append", "extend", "add", "update", "insert"})

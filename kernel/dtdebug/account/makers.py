@@ -17,8 +17,6 @@ from dtdebug.account.expressions import (
     field_names,
     how_of,
     is_literal,
-    keyword,
-    last_name,
     packed_item,
     position_in,
     positional,
@@ -28,7 +26,7 @@ from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of, program_of
 from dtdebug_taxonomy.model.account import How
 from dtdebug_taxonomy.source.python.bindings import Binding, surely_before
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, keyword, last_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _LAST = 10**9
@@ -620,7 +618,7 @@ def creation(
             return ast.Call(factory, [], []), scope
         if _function_called(node, scope, sources) is None:
             return node, scope
-        returned = _returned(node, scope, sources)
+        returned = _find_return(node, scope, sources)
         if returned is None:
             return None
         last, inside = returned
@@ -669,18 +667,18 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
 
 def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
     """Return the literal of a dictionary or list behind a name, through names and arguments."""
-    node = _copied(node)
+    node = _find_copied(node)
     if isinstance(node, ast.Dict | ast.List | ast.Tuple):
         return node, scope
     if isinstance(node, ast.Call):
-        inside = _returned(node, scope, sources) if steps else None
+        inside = _find_return(node, scope, sources) if steps else None
         return _container(*inside, sources, steps - 1) if inside is not None else (node, scope)
     for made in makings(node, scope, sources) if steps else ():
         return _container(made.value, made.scope, sources, steps - 1) if made.value is not None else None
     return None
 
 
-def _copied(node: ast.expr) -> ast.expr:
+def _find_copied(node: ast.expr) -> ast.expr:
     """Return what an expression copies: `dict(x)`, `copy.deepcopy(x)`, `x.copy()`."""
     match node:
         case ast.Call(func=ast.Attribute(value=inner, attr="copy"), args=[]):
@@ -690,7 +688,7 @@ def _copied(node: ast.expr) -> ast.expr:
     return node
 
 
-def _returned(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, Scope] | None:
+def _find_return(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, Scope] | None:
     """Return what the last line of a function of the program returns, with the scope of the call."""
     entered = _function_called(call, scope, sources)
     if entered is None or not isinstance(entered.node, FUNCTIONS):

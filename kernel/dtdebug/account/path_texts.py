@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dtdebug.account.expressions import last_name
 from dtdebug.account.sources import Program
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, last_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 
 _DEEPEST = 8

@@ -6,21 +6,14 @@ import ast
 import pathlib
 from collections.abc import Iterator
 
-from dtdebug.account.expressions import keyword, last_name
 from dtdebug.account.objects import is_exactly
 from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program
 from dtdebug_taxonomy.model.account import Link, NamedValue
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.file_writes import written_path
 
 _ASKS = frozenset({"exists", "isfile", "is_file", "isdir", "is_dir", "getsize"})
-_TOUCHES = frozenset({"touch", "write_text", "write_bytes"})
-_SAVES = frozenset(
-    {"save", "savez", "save_file", "copy", "copyfile", "copytree", "move", "rename", "replace", "urlretrieve"}
-)
-_TO_ONE = frozenset({"save_pretrained", "save_weights", "to_csv", "to_parquet", "to_json", "to_pickle", "save"})
-MAKES_FOLDERS = frozenset({"mkdir", "makedirs"})
 
 
 def writers_of_polled(test: ast.expr, scope: Scope) -> Iterator[Link]:
@@ -42,25 +35,6 @@ def _writers(name: str, program: Program) -> Iterator[Link]:
             home = program.code.scope(call)
             scope = Scope(program.file, call.lineno, getattr(home, "name", ""), program=program, node=home)
             yield Link(value=NamedValue(ast.unparse(path)), how="file", place=place(scope, call))
-
-
-def written_path(call: ast.Call) -> ast.expr | None:
-    """Return the path that a call writes to."""
-    name = last_name(call)
-    if name == "open":
-        parts = [*([call.func.value] if isinstance(call.func, ast.Attribute) else []), *call.args]
-        mode = keyword(call, "mode") or (parts[1] if len(parts) > 1 else None)
-        writes = isinstance(mode, ast.Constant) and isinstance(mode.value, str) and set("wax") & set(mode.value)
-        return parts[0] if writes and parts else None
-    if name in _TOUCHES and isinstance(call.func, ast.Attribute):
-        return call.func.value
-    if name in MAKES_FOLDERS and (call.args or isinstance(call.func, ast.Attribute)):
-        return call.args[0] if dotted_name(call.func).startswith("os.") and call.args else call.func.value  # type: ignore[attr-defined]
-    if name in _TO_ONE and len(call.args) == 1:
-        return call.args[0]
-    if name in _SAVES and len(call.args) > 1:
-        return next((each for each in call.args[:2][::-1] if not isinstance(each, ast.Constant) or each.value), None)
-    return None
 
 
 def _names_in(path: ast.expr, program: Program) -> set[str]:

@@ -226,7 +226,7 @@ def _in_notebook(notebook: Notebook, path: str, settings: Settings) -> list[Chec
     for source in notebook.sources:
         for found in examine(source, settings, unused=True):
             at = notebook.place(source, found.span)
-            message = notebook.message_in_cell(source, found, lambda number: f"cell {number + 1}")
+            message = notebook.message_in_cell(source, found.span, found.message)
             found = found._replace(message=message)  # noqa: PLW2901 - relative to its cell
             edits = [notebook.place(source, e.span) for e in found.fix.edits] if found.fix else []
             if found.fix is not None and {e.cell for e in edits} <= {at.cell}:

@@ -121,7 +121,7 @@ def _cells(path: Path, cells: list[tuple[str, str]], settings: Settings, *, safe
                 change = _change(hit, cells[cell][1].count("\n", 0, span.start) + 1)
                 rows[cell] = rows[cell]._replace(changes=(*rows[cell].changes, change))
             else:
-                told = notebook.message_in_cell(source, hit, lambda number: f"cell {number + 1}")
+                told = notebook.message_in_cell(source, hit.span, hit.message)
                 rest = (*rows[cell].rest, f"{path} cell {cell + 1}: {hit.check.id} {told}")
                 rows[cell] = rows[cell]._replace(rest=rest)
     return [rows[number] for number in sorted(rows)]

@@ -264,12 +264,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
             words = call.expressions[name][0]
             counted = _counting_link(account, words) if f"len({name})" in contract.demand else None
             link = counted or deciding_link(account, words)
-            if (
-                counted is None
-                and link is not None
-                and (_is_part(link, name, found) or _is_reshaped(account, call.expressions[name][0]))
-            ):
-                link = making_link(account, call.expressions[name][0])
+            if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
+                link = making_link(account, words)
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = making_link(account, call.expressions["self"][0])
         else:
@@ -538,10 +534,11 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         values = tuple(v for v in given if _is_telling(v.text))[:_MOST_VALUES]
         if not values:
             return None
-        link = dividing_link(account, values) or link
         title, probability = f"{who} failed with {_list_values(values)}", _CALL
     else:
         return None
+    divided = dividing_link(account, values)
+    link = link if test is not None else divided or link
     alone = account.rank is not None and len(accounts) == 1 and _world(account) not in {None, 1}
     prefix = f"Rank {account.rank}: " if alone else ""
     title = f"{prefix}{title}{decided_clause(account, link)}"
@@ -556,7 +553,7 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
     if edit is not None:
         place = edit.place
         fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}." if test else fix
-    if link is not None and link is dividing_link(account, values):
+    if divided is not None and link is divided:
         fix = f"Edit {where_to}: the division gives 0, so divide a larger number, or by a smaller one."
     typed = account_edits.typed_option(link)
     if typed is not None:

@@ -10,7 +10,6 @@ from dtdebug_taxonomy.model.account import Link
 
 _KEEPS = frozenset({"list", "tuple", "sorted", "reversed", "enumerate", "iter", "zip", "tqdm"})
 """Calls whose result has as many elements as their first argument."""
-_WORLD = frozenset({"get_world_size", "get_rank"})
 
 
 def counting_link(chain: Sequence[Link]) -> Link | None:
@@ -22,7 +21,7 @@ def counting_link(chain: Sequence[Link]) -> Link | None:
         if grew := _grows(node):
             inner = next((n for n in range(at + 1, len(chain)) if chain[n].depth == link.depth + 1), None)
         else:
-            node = _counted(node)
+            node = _part_as_long(node)
             name = ast.unparse(node) if node is not None else ""
             inside = [n for n in range(at + 1, len(chain)) if chain[n].depth == link.depth + 1]
             inner = next((n for n in inside if chain[n].value.name == name), None)
@@ -51,7 +50,7 @@ def _grows(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "add")
 
 
-def _counted(node: ast.expr | None) -> ast.expr | None:
+def _part_as_long(node: ast.expr | None) -> ast.expr | None:
     """Return the part of an expression that has as many elements as the whole."""
     while True:
         match node:

@@ -18,6 +18,8 @@ from dtdebug_taxonomy.explanations.account_words import Edit, where
 from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.inference.account_call import read_call
 from dtdebug_taxonomy.model.account import Account
+from dtdebug_taxonomy.source.python.file_writes import MAKES_FOLDERS, TAKES_A_FILE, written_path
+from dtdebug_taxonomy.source.python.names import last_name
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import read_value
 
@@ -67,41 +69,27 @@ def of_file(account: Account) -> Fault | None:
     return Fault(said, f"name a file that exists on this host, or write it before it is read{start}.", link)
 
 
-_WRITES = frozenset(
-    {"write_text", "write_bytes", "touch", "savetxt", "save", "savez", "savefig", "to_csv", "to_parquet"}
-)
-"""Methods and functions that make the file which they are given."""
-
-
 def _of_folder(account: Account, words: str, path: str) -> Fault | None:
     """Return the folder that is not there, if the line makes the file: then nothing else can be missing."""
-    if not any(_makes_file(call) for call in nodes_of_line(account, ast.Call)):
+    place = account.place
+    if place is None or not any(map(_makes_file, nodes_of_line(account, ast.Call))):
         return None
-    folder = path.rstrip("/").rpartition("/")[0] or "."
-    code, own = account.place.code if account.place is not None else "", ""
-    if words.replace(".", "").isidentifier() and values_at_failure(account).get(words, "").startswith(
-        ("PosixPath(", "Path(")
-    ):
+    folder, own = path.rstrip("/").rpartition("/")[0] or ".", ""
+    if words.replace(".", "").isidentifier() and values_at_failure(account).get(words, "").startswith("Path("):
         own = f"{words}.parent.mkdir(parents=True, exist_ok=True)"
-    elif words and "os." in code:  # the module is there
+    elif words and "os." in place.code:  # the module is there
         own = f"os.makedirs(os.path.dirname({words}), exist_ok=True)"
-    edit = Edit(account.place, f"{own}\n{code}") if own and account.place is not None else None
-    said = f"The folder {folder!r} does not exist, and `{plain(code, 80)}` makes a file in it"
+    said = f"The folder {folder!r} does not exist, and `{plain(place.code, 80)}` makes a file in it"
     chain = chain_of(account, words)
     link = rank_link_in(account, chain) or root_in(account, chain) or (chain[0] if chain else None)
-    fix = "make that folder first, on each host that writes to it."
-    return Fault(said, fix, link, edit, account.place)
+    edit = Edit(place, f"{own}\n{place.code}") if own else None
+    return Fault(said, "make that folder first, on each host that writes to it.", link, edit, place)
 
 
-def _makes_file(node: ast.expr) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open")):
-            given = [*node.args, *(k.value for k in node.keywords if k.arg == "mode")]
-            modes = [a.value for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            return any(len(mode) < 5 and {*mode} & {*"wax"} for mode in modes)
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name in _WRITES
-    return False
+def _makes_file(call: ast.expr) -> bool:
+    if not isinstance(call, ast.Call) or last_name(call) in MAKES_FOLDERS | TAKES_A_FILE:
+        return False
+    return written_path(call) is not None
 
 
 def _path(text: str) -> str:

@@ -41,7 +41,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     verdict = snapshot.verdict
     if is_by_rank(parting) and verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
         return  # one rank is to send where another receives
-    if parting.branch.leaves == "raise" and _raised(verdict, parting.sides[0].ranks):
+    if parting.branch.leaves == "raise" and _has_exception_of(verdict, parting.sides[0].ranks):
         return  # the exception is what happened, and the test is its reason
     if is_by_rank(parting) and _in_other_groups(verdict):
         return  # each rank's way leads to a collective, and no test is to be dropped
@@ -90,7 +90,7 @@ def _name_polled_file(parting: Parting) -> tuple[str, str] | None:
     return title, f"Write and wait for one path: compare {where(writer.place)} with {where(loop.place)}."
 
 
-def _raised(verdict: Verdict | None, ranks: Sequence[int]) -> bool:
+def _has_exception_of(verdict: Verdict | None, ranks: Sequence[int]) -> bool:
     """True if a verdict has an exception of one of these ranks."""
     return verdict is not None and any(c.what == "raised" and {*c.ranks} & {*ranks} for c in verdict.claims)
 

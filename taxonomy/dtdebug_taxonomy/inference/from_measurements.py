@@ -135,7 +135,7 @@ def of_cell(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
         )
         if failing:
             names = [cell_name(snapshot, n) for n in range(len(notebook.cells))]
-            message = notebook.message_in_cell(code, hit, lambda number: f"cell {cell_name(snapshot, number)}")
+            message = notebook.message_in_cell(code, hit.span, hit.message, names)
             patch = patch_of_cells(notebook, code, hits, hit, names, settings)
             found = msgspec.structs.replace(
                 found,

@@ -88,7 +88,7 @@ def findings_in_cells(  # noqa: PLR0917
         near = _place_finding(f"cell {names[cell]}", code, hit, places, "")
         if near.near == "file":
             continue
-        message = notebook.message_in_cell(code, hit, lambda number: f"cell {names[number]}")
+        message = notebook.message_in_cell(code, hit.span, hit.message, names)
         near = replace(near, line=near.line - first[cell] + 1, message=" ".join(message.split()))
         patch = patch_of_cells(notebook, code, hits, hit, names, settings)
         if patch is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from dtdebug_taxonomy.source.kinds import parse_file
 from dtdebug_taxonomy.source.python.code import Code
@@ -45,20 +45,6 @@ class Piece(NamedTuple):
     cell: int
     offset: int
     """Offset in the cell's own source."""
-
-
-class SomeHit(Protocol):
-    """Finding of a check."""
-
-    @property
-    def span(self) -> Span:
-        """Part of the source that it is about."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """Message that may name lines of the source."""
-        ...
 
 
 class CellPlace(NamedTuple):
@@ -132,10 +118,9 @@ class Notebook:
         length = len(self.cells[piece.cell][1])
         return CellPlace(piece.cell, Span(min(span.start + shift, length), min(span.end + shift, length)))
 
-    def message_in_cell(self, source: Source, hit: SomeHit, name: Callable[[int], str]) -> str:
-        """Return a hit's message with lines of its cell; `name` gives that of another cell which it speaks of."""
-        home = self.place(source, hit.span).cell
-        starts = [0, *(found.end() for found in re.finditer("\n", source.text))]
+    def message_in_cell(self, source: Source, span: Span, message: str, names: Sequence[str] = ()) -> str:
+        """Return a message on a span with lines of its cell; another cell is named, by its number without `names`."""
+        home, starts = self.place(source, span).cell, source.text.starts
 
         def in_cell(found: re.Match[str]) -> str:
             number = int(found["line"])
@@ -143,9 +128,9 @@ class Notebook:
                 return found[0]
             at = self.place(source, Span(starts[number - 1], starts[number - 1]))
             line = self.cells[at.cell][1].count("\n", 0, at.span.start) + 1
-            return f"line {line}{f' of {name(at.cell)}' if at.cell != home else ''}"
+            return f"line {line}" + (f" of cell {names[at.cell] if names else at.cell + 1}" if at.cell != home else "")
 
-        return _LINE.sub(in_cell, hit.message)
+        return _LINE.sub(in_cell, message)
 
 
 def _plain(text: str) -> str:

@@ -185,6 +185,8 @@ CONFIG = link("config", "{'LR': 0.1, 'steps': 10}", "literal", 4, 'config = {"LR
          (link("path", "'a/b.pt'", "assigned", 5, "path = join(a, b)"),), "`path` is 'a/b.pt', which does not exist"),
         ('f = open(path, "w")', "FileNotFoundError: [Errno 2] No such file or directory: 'a/b.pt'",
          [("path", "'a/b.pt'")], (), "The folder 'a' does not exist, and `f = open(path, \"w\")` makes a file in it"),
+        ('f = open("wx")', "FileNotFoundError: [Errno 2] No such file or directory: 'wx'", [("'wx'", "'wx'")], (),
+         "`'wx'` is 'wx', which does not exist"),
         ("host = HOSTS[rank]", "IndexError: list index out of range", [("HOSTS", "['a']"), ("rank", "1")], (),
          "`HOSTS` has 1 element, and `rank` is 1"),
         ("mean = total / count", "ZeroDivisionError: division by zero", [("total", "1.0"), ("count", "0")], (),

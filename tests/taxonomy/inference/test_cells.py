@@ -1,7 +1,6 @@
 """Cells of a notebook, read as one program with the ranks whose stacks run through them."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 
@@ -238,9 +237,9 @@ def test_a_message_names_lines_as_its_cell_counts_them_and_those_of_another_cell
     stacks = {0: [Frame("cell In[3]", 4, "step")]}
     found = findings_in_cells(load(), ("x = 1\n" * 9, init, leave), ("In[1]", "In[2]", "In[3]"), stacks)
     read = Notebook([("code", "a = 1\nb = 2"), ("code", "c = 3\nd = 4")])
-    of_other = SimpleNamespace(span=Span(12, 17), message="made (line 2), used at line 4; b.py line 2, line 2 of c")
+    message = "made (line 2), used at line 4; b.py line 2, line 2 of c"
 
     assert ["line 2"] == [re.search(r"line \d+", f.message)[0] for f in found if f.check == "DT106"]
-    assert read.message_in_cell(read.code, of_other, lambda number: f"cell In[{number + 5}]") == (
+    assert read.message_in_cell(read.code, Span(12, 17), message, ("In[5]", "In[6]")) == (
         "made (line 2 of cell In[5]), used at line 2; b.py line 2, line 2 of c"
     )

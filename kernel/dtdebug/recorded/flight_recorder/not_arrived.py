@@ -37,8 +37,9 @@ _PAIRED = 0.8
 def of_waits(records: Records) -> Verdict:
     """Return the verdict of rule B alone: absent ranks, an operation that all have entered, or a circle."""
     waits = records.waits
+    expected = frozenset(records.expected)
     for w in waits.waits:
-        strangers = sorted(w.awaited - set(records.expected)) if w.op in {*P2P, *PAIRED} else []
+        strangers = sorted(w.awaited - expected) if w.op in {*P2P, *PAIRED} else []
         if strangers and w.group in records.layout.members:
             return _no_such_rank(records, w, strangers)
     sinks = waits.sinks()

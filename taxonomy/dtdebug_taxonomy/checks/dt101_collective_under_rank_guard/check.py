@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Fix, Hit
 from dtdebug_taxonomy.checks.divergence.decisions import of_check
-from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.shared.diverging import collective_helpers, collectives, diverging, last_name
 from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.shared.lifting import lift_call
 from dtdebug_taxonomy.source.python.code import Code
@@ -18,7 +18,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return  # they diverge on purpose
     calls = collectives(code)
-    for call, what, guard in (*diverging(code, calls), *diverging_elsewhere(code)):
+    for call, what, guard in (*diverging(code, calls, collective_helpers(code)), *diverging_elsewhere(code)):
         if not guard.early:
             yield Hit(
                 code.span(call),

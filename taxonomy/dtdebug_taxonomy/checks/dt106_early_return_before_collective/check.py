@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.diverging import collectives, diverging, last_name
+from dtdebug_taxonomy.checks.shared.diverging import collective_helpers, collectives, diverging, last_name
 from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.shared.leaving import leaving
 from dtdebug_taxonomy.checks.shared.lifting import move_call_up
@@ -20,7 +20,7 @@ def check(code: Code) -> Iterator[Hit]:
     if code.role == "test":
         return  # they diverge on purpose
     calls = collectives(code)
-    for call, what, guard in (*diverging(code, calls), *diverging_elsewhere(code)):
+    for call, what, guard in (*diverging(code, calls, collective_helpers(code)), *diverging_elsewhere(code)):
         if guard.early and not _joins_later(code, guard.node, call):
             line = code.text.place(code.span(guard.node).start).line
             yield Hit(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
-from dtdebug_taxonomy.checks.shared.diverging import collectives, helpers, last_name
+from dtdebug_taxonomy.checks.shared.diverging import collective_helpers, collectives, last_name
 from dtdebug_taxonomy.checks.shared.elsewhere import reached_collective
 from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
 from dtdebug_taxonomy.checks.shared.handing_over import meets
@@ -71,8 +71,7 @@ def _fix(code: Code, condition: ast.If, call: ast.Call) -> Fix | None:
 def _waits(code: Code) -> list[ast.Call]:
     """Return calls in which all ranks wait: collectives, and functions named like a barrier that make them."""
     calls = collectives(code)
-    through = helpers(code, calls)
-    found = {*calls, *(c for f in through for c in code.callers.get(f, ()))}
+    found = {*calls, *(c for f in collective_helpers(code) for c in code.callers.get(f, ()))}
     for call in code.nodes(ast.Call):
         if call not in found and code.project is not None and _BARRIER.search(last_name(code, call)):
             defined = code.project.resolve_call(code, call)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.diverging import collectives, helpers, last_name
+from dtdebug_taxonomy.checks.shared.diverging import collective_helpers, collectives, last_name
 from dtdebug_taxonomy.checks.shared.stepping import synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
 
@@ -16,7 +16,7 @@ def check(code: Code) -> Iterator[Hit]:
     calls = collectives(code)
     if not calls or code.role == "test":
         return
-    through, steps = helpers(code, calls), synchronising_calls(code)
+    through, steps = collective_helpers(code), synchronising_calls(code)
     for started in code.nodes(ast.Call):
         function = _run(code, started)
         found = next((origin for f, origin in through.items() if f.name == function and function), None)

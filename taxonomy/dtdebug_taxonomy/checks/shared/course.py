@@ -394,10 +394,10 @@ def may_refer_to(code: Code, node: ast.Call) -> list[FoundDefinition]:
     if named is not None or not isinstance(node.func, ast.Attribute):
         return [named] if named is not None else []
     name = node.func.attr
-    return [FoundDefinition(m, f) for m in (code, *_imported(code)) for f in m.functions.get(name, ())]
+    return [FoundDefinition(m, f) for m in (code, *_imported_modules(code)) for f in m.functions.get(name, ())]
 
 
-def _imported(code: Code) -> list[Code]:
+def _imported_modules(code: Code) -> list[Code]:
     """Return the modules of the project that a file imports from; kept with it."""
     known: list[Code] | None = code.__dict__.get("_imported")
     if known is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -95,6 +95,14 @@ def helpers(code: Code, calls: Iterable[ast.Call]) -> dict[Function, ast.Call]:
     return found
 
 
+def collective_helpers(code: Code) -> dict[Function, ast.Call]:
+    """Return the functions of this file that definitely lead to a collective by calls within it; kept with it."""
+    found: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
+    if found is None:
+        found = code.__dict__["_collective_helpers"] = helpers(code, collectives(code))
+    return found
+
+
 def callers(code: Code, function: Function) -> Sequence[ast.Call]:
     """Return the calls of a function in this file; of an `__init__`, those that make an object of its class."""
     home = _made_by(code, function)
@@ -167,9 +175,14 @@ class Diverging(NamedTuple):
     guard: Guard
 
 
-def diverging(code: Code, calls: Sequence[ast.Call]) -> Iterator[Diverging]:
-    """Yield calls that all ranks must make but a condition keeps some from, directly or through a function."""
-    through = helpers(code, calls)
+def diverging(
+    code: Code, calls: Sequence[ast.Call], through: Mapping[Function, ast.Call] | None = None
+) -> Iterator[Diverging]:
+    """Yield calls that all ranks must make but a condition keeps some from, directly or through a function.
+
+    `through` are the `helpers` of these calls, if they are known.
+    """
+    through = helpers(code, calls) if through is None else through
     places: dict[str, list[ast.AST]] = defaultdict(list)
     for call in calls:
         places[last_name(code, call)].append(call)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from dtdebug_taxonomy.checks.shared.diverging import Diverging, collectives, condition, helpers, is_sure, last_name
+from dtdebug_taxonomy.checks.shared.diverging import Diverging, collective_helpers, condition, is_sure, last_name
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
@@ -34,7 +34,7 @@ def _diverging_elsewhere(code: Code) -> Iterator[Diverging]:
         if not guards(code).around(call):
             continue
         local = code.local_function(call)
-        if local in _own_helpers(code) or (local is None and not project.may_hold(code, call.func)):
+        if local in collective_helpers(code) or (local is None and not project.may_hold(code, call.func)):
             continue
         defined = FoundDefinition(code, local) if local is not None else project.resolve_call(code, call)
         origin = reached_collective(project, defined, _DEEPEST) if defined is not None else None
@@ -64,7 +64,7 @@ def reached_collective(project: Project, defined: FoundDefinition, left: int) ->
 def _find_collective(project: Project, code: Code, function: Function, left: int) -> str | None:
     if code.role == "test" or not code.is_plain(function):
         return None
-    own = _own_helpers(code)
+    own = collective_helpers(code)
     if function in own:
         return last_name(code, own[function])
     if not left:
@@ -79,14 +79,6 @@ def _find_collective(project: Project, code: Code, function: Function, left: int
         if origin is not None and is_sure(code, call) and not guards(code).around(call):
             return origin
     return None
-
-
-def _own_helpers(code: Code) -> dict[Function, ast.Call]:
-    """Return the functions of a file that lead to a collective by calls within it."""
-    found: dict[Function, ast.Call] | None = code.__dict__.get("_collective_helpers")
-    if found is None:
-        found = code.__dict__["_collective_helpers"] = helpers(code, collectives(code))
-    return found
 
 
 def _module(defined: FoundDefinition) -> str:

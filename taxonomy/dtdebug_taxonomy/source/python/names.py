@@ -26,6 +26,16 @@ def root_name(node: ast.AST | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return an argument that is given by its name."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
+def last_name(call: ast.Call) -> str:
+    """Return the last part of the name that is called, also of a method of what another call returns."""
+    return dotted_name(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+
+
 def imported_names(imports: list[ast.Import | ast.ImportFrom]) -> dict[str, str]:
     """Return local name -> qualified name of everything that a program imports, anywhere."""
     names: dict[str, str] = {}
