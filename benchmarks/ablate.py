@@ -140,9 +140,9 @@ def answer(case: Case) -> Answer:
 
 def judged(case: Case, found: Diagnosis) -> str:
     """Return `right` if raters accept the fix of the first cause, else `wrong`; "" if nothing was rated or shown."""
-    if not case.rated or not found.advice:
+    accepted = {spelling(fix) for fix in case.rated.get("accept_fixes", ())}
+    if not accepted or not found.advice:
         return ""
-    accepted = {spelling(fix) for fix in case.rated["accept_fixes"]}
     return "right" if spelling(found.advice[0].pattern) in accepted else "wrong"
 
 
