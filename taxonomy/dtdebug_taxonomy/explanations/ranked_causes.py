@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import MAX_EXPLANATIONS, Explanation, Reason, band
 from dtdebug_taxonomy.explanations.own_edits import own_edit
 from dtdebug_taxonomy.inference import ranking as inference_ranking
 from dtdebug_taxonomy.inference.conditions import contradiction, sentence
-from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, SIMILAR_CAUSE, TELLING, Finding
+from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, READ, TELLING, Finding
 from dtdebug_taxonomy.inference.message_cures import cure_of
 from dtdebug_taxonomy.knowledge.labs import cause_diff
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -151,65 +152,133 @@ def _naming(knowledge: Knowledge, cause: str) -> set[str]:
     return {e.id for e in naming if not e.own}
 
 
+class _Tier(IntEnum):
+    """Order of the causes by what they rest on."""
+
+    NAMED = 0
+    """The output, the exception or the source names it."""
+    LIKELY = 1
+    """Messages or the source make it likely."""
+    STATED = 2
+    """Words name it."""
+    SUGGESTED = 3
+
+
+class _Candidate(NamedTuple):
+    """A cause with the findings that bear on it."""
+
+    knowledge: Knowledge
+    code: str
+    cause: Cause
+    share: float
+    """Probability of its symptom."""
+    joint: float
+    """Probability of symptom and cause, without the likeness of words to causes."""
+    aided: float
+    """The same with that likeness."""
+    weighed: list[tuple[float, Finding]]
+    naming: list[Finding]
+    pointing: list[Finding]
+
+    @property
+    def is_said(self) -> bool:
+        """True if words, a message or a measurement name it, not only the source."""
+        return any(f.source != "checked" for f in self.naming)
+
+    @property
+    def is_printed(self) -> bool:
+        """True if a message points at it."""
+        return any(f.source in inference_ranking.PRINTED and not f.values for f in self.pointing)
+
+    @property
+    def is_founded(self) -> bool:
+        """True if it may stand first on its own; of guesses from words that are less likely most are wrong."""
+        looked_up = any(f.source in ("answered", "checked") for f in self.pointing)
+        return bool(self.naming) or self.is_printed or looked_up or self.probability >= _SAID_ONLY
+
+    @property
+    def probability(self) -> float:
+        """Joint probability, at least possible where somebody says so and likely where it is spelt out."""
+        p = max(self.joint, POSSIBLE) if self.is_said else self.joint
+        if any(_is_spelt_out(self.knowledge, self.cause, f) for f in self.naming):
+            p = max(p, LIKELY)
+        if (
+            not self.naming
+            and self.pointing
+            and all(_says_little(self.knowledge, self.cause, f) for f in self.pointing)
+        ):
+            p = min(p, _NOT_LIKELY)
+        return p
+
+    @property
+    def tier(self) -> _Tier:
+        """Its place among the causes, before their probabilities."""
+        evidence = self.knowledge.evidence
+        if any(f.source != "said" and not evidence[f.evidence].catch_all for f in self.naming):
+            return _Tier.NAMED
+        shown = self.is_printed or any(f.source == "checked" for f in self.pointing)
+        if shown and self.probability >= LIKELY:
+            return _Tier.LIKELY
+        always = any(self.cause.id in evidence[f.evidence].names or f.source == "checked" for f in self.naming)
+        return _Tier.STATED if always or (self.naming and self.share >= POSSIBLE) else _Tier.SUGGESTED
+
+    @property
+    def order(self) -> tuple[_Tier, bool, float]:
+        """Key of sorting: the tier, then the probability over the minutes that trying it takes."""
+        p = self.probability
+        worth = p * self.aided / self.joint if self.joint else p
+        return self.tier, p < POSSIBLE, -worth / (MINUTES[self.cause.effort] + _TURNING)
+
+    def is_shown(self, context: Context) -> bool:
+        """True if enough speaks for it, and nothing that is seen against it."""
+        knowledge, findings = self.knowledge, context.findings
+        if inference_ranking.excluding(knowledge, self.cause, findings) is not None:
+            return False
+        if not self.is_said and self.joint < _UNSHOWN:
+            return False
+        by_words = all(f.source == "said" for f in (*self.naming, *self.pointing))
+        if by_words and _shows_otherwise(knowledge, self.code, findings):
+            return False
+        if self.naming or (self.is_printed and self.joint >= _UNSHOWN_POINTED):
+            return True
+        return min(self.joint, self.aided) >= POSSIBLE and inference_ranking.is_shown(
+            knowledge, self.cause, self.weighed
+        )
+
+
 def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     """Rank the causes: first what a message or the source names, then what messages make likely, then what words name.
 
-    A check elsewhere in the function names no unlikely cause. Circumstances alone suffice for the first place only.
+    Circumstances alone suffice for the first place only.
     """
-    knowledge, ranking, findings = context.knowledge, context.ranking, context.findings
-    rows, founded = [], False
-    supported = _supported_causes(context)
+    found = [each for each in _candidates(context) if each.is_shown(context)]
+    if not any(each.is_founded for each in found):
+        return ()
+    found.sort(key=lambda each: each.order)
+    shown = [each for place, each in enumerate(found) if place == 0 or each.naming or each.pointing]
+    advice = [_one_advice(context, each) for each in shown[:MAX_EXPLANATIONS]]
+    return tuple({a.title: a for a in reversed(advice)}.values())[::-1]  # of one title the first
+
+
+def _candidates(context: Context) -> Iterator[_Candidate]:
+    """Yield each cause with its findings; a check elsewhere in the function names no unlikely cause."""
+    knowledge, ranking = context.knowledge, context.ranking
     for code, share in ranking.symptoms.items():
         alike = dict(ranking.causes[code])
-        for cause, q in supported[code]:
+        for cause, q in ranking.supported[code]:
             if cause is None:
                 continue
-            weighed = _weigh_findings(knowledge, cause, findings)
-            beside = share * q < POSSIBLE  # then a check of the same function has seen something else
+            weighed = _weigh_findings(knowledge, cause, context.findings)
+            elsewhere = share * q < POSSIBLE  # a check of the same function has then seen something else
             naming = [
                 f
                 for _, f in weighed
                 if inference_ranking.is_named(knowledge, cause, f)
-                and not (beside and f.source == "checked" and f.near != "line")
+                and not (elsewhere and f.source == "checked" and f.near != "line")
             ]
-            named, said_so = bool(naming), any(f.source != "checked" for f in naming)
-            seen_so = any(f.source != "said" and not knowledge.evidence[f.evidence].catch_all for f in naming)
-            always = any(cause.id in knowledge.evidence[f.evidence].names or f.source == "checked" for f in naming)
-            if inference_ranking.excluding(knowledge, cause, findings) or (not said_so and share * q < _UNSHOWN):
-                continue
             pointing = [f for w, f in weighed if inference_ranking.points_at(knowledge, cause, f, w)]
-            if all(f.source == "said" for f in (*naming, *pointing)) and _shows_otherwise(knowledge, code, findings):
-                continue
-            printed = any(f.source in inference_ranking.PRINTED and not f.values for f in pointing)
-            looked_up = any(f.source in ("answered", "checked") for f in pointing)
-            if (
-                named
-                or (printed and share * q >= _UNSHOWN_POINTED)
-                or (share * min(q, alike[cause]) >= POSSIBLE and inference_ranking.is_shown(knowledge, cause, weighed))
-            ):
-                p = max(share * q, POSSIBLE) if said_so else share * q  # at least possible, for somebody says so
-                if any(_is_spelt_out(knowledge, cause, f) for f in naming):
-                    p = max(p, LIKELY)
-                if not named and pointing and all(_says_little(knowledge, cause, f) for f in pointing):
-                    p = min(p, _NOT_LIKELY)
-                tier = (
-                    0
-                    if seen_so
-                    else 1
-                    if (printed or any(f.source == "checked" for f in pointing)) and p >= LIKELY
-                    else 2
-                    if always or (named and share >= POSSIBLE)
-                    else 3
-                )
-                aided = p * alike[cause] / q if q else p
-                rows.append((tier, p, aided, code, cause, bool(pointing) or named))
-                founded = founded or named or printed or looked_up or p >= _SAID_ONLY
-    if not founded:
-        return ()
-    rows.sort(key=lambda row: (row[0], row[1] < POSSIBLE, -row[2] / (MINUTES[row[4].effort] + _TURNING)))
-    shown = [row for place, row in enumerate(rows) if place == 0 or row[5]]
-    advice = (_one_advice(context, code, cause, p, outright=tier == 0) for tier, p, _, code, cause, _ in shown)
-    return tuple({a.title: a for a in reversed([*advice][:MAX_EXPLANATIONS])}.values())[::-1]  # of one title the first
+            aided = share * alike[cause]
+            yield _Candidate(knowledge, code, cause, share, share * q, aided, weighed, naming, pointing)
 
 
 def _shows_otherwise(knowledge: Knowledge, code: str, findings: tuple[Finding, ...]) -> bool:
@@ -244,9 +313,9 @@ def _weigh_findings(knowledge: Knowledge, cause: Cause, findings: tuple[Finding,
     return sorted(rows, key=lambda row: (not inference_ranking.is_named(knowledge, cause, row[1]), -row[0]))
 
 
-def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright: bool) -> Explanation:
+def _one_advice(context: Context, found: _Candidate) -> Explanation:
     knowledge, findings = context.knowledge, context.findings
-    weighed = _weigh_findings(knowledge, cause, findings)
+    cause, weighed, p = found.cause, found.weighed, found.probability
     telling = [(knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores)]
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
@@ -258,7 +327,7 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
     example = "" if mine is not None and mine.line else own.diff if own else general
     wrong, advised = _split_message(checked.told) if checked else ("", "")
     return Explanation(
-        symptom=code,
+        symptom=found.code,
         cause=cause.id,
         title=asked.message
         if asked and asked.message
@@ -284,7 +353,7 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
         diff_of="yours" if yours else "example" if example else "",
         file=mine.file if mine is not None else "",
         line=mine.line if mine is not None else 0,
-        named=outright,
+        named=found.tier == _Tier.NAMED,
         specific=checked is not None
         or bool(asked and asked.message)
         or (own is not None and own not in (c for e, _ in telling for c in e.cure)),
@@ -294,14 +363,6 @@ def _one_advice(context: Context, code: str, cause: Cause, p: float, *, outright
             if (named := inference_ranking.is_named(knowledge, cause, f)) or w >= TELLING
         )[:3],
     )
-
-
-def _supported_causes(context: Context) -> dict[str, tuple[tuple[Cause | None, float], ...]]:
-    """Return the causes of each symptom without the likeness of words to them: it orders causes, and supports none."""
-    if all(f.evidence != SIMILAR_CAUSE for f in context.findings):
-        return context.ranking.causes
-    others = [f for f in context.findings if f.evidence != SIMILAR_CAUSE]
-    return inference_ranking.rank(context.knowledge, others).causes
 
 
 def _split_message(message: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,6 +50,14 @@ class Contribution(msgspec.Struct, frozen=True):
     """Log likelihood ratio: above 0 supports it, below 0 contradicts it."""
 
 
+class Hypotheses(NamedTuple):
+    """Causes of one symptom, given that it is present; see `Ranking`."""
+
+    causes: tuple[tuple[Cause | None, float], ...]
+    supported: tuple[tuple[Cause | None, float], ...]
+    uncovered: dict[str, float]
+
+
 class Ranking(msgspec.Struct, frozen=True):
     """Probabilities of symptoms and of the causes of each, with the findings behind them."""
 
@@ -57,6 +66,8 @@ class Ranking(msgspec.Struct, frozen=True):
     contributions: dict[str, tuple[Contribution, ...]]
     causes: dict[str, tuple[tuple[Cause | None, float], ...]]
     """Code -> (cause, probability given the symptom), best first; None is "none of these"."""
+    supported: dict[str, tuple[tuple[Cause | None, float], ...]]
+    """The same without the likeness of words to causes, which orders them and supports none."""
     uncovered: dict[str, dict[str, float]]
     """Code -> pattern name -> probability within "none of these"."""
 
@@ -73,8 +84,9 @@ def rank(knowledge: Knowledge, findings: Sequence[Finding]) -> Ranking:
     return Ranking(
         symptoms=posterior,
         contributions=parts,
-        causes={code: causes for code, (causes, _) in rows.items()},
-        uncovered={code: others for code, (_, others) in rows.items()},
+        causes={code: row.causes for code, row in rows.items()},
+        supported={code: row.supported for code, row in rows.items()},
+        uncovered={code: row.uncovered for code, row in rows.items()},
     )
 
 
@@ -121,14 +133,8 @@ def _best(knowledge: Knowledge, finding: Finding) -> str:
     return max(share, key=lambda code: share[code])
 
 
-def rank_hypotheses(
-    knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]
-) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
-    """Return the causes of a symptom, given that it is present, and the published patterns that no cause covers.
-
-    Returns the causes best first with None for "none of these", and pattern name ->
-    probability within "none of these".
-    """
+def rank_hypotheses(knowledge: Knowledge, symptom: Symptom, findings: Sequence[Finding]) -> Hypotheses:
+    """Return the causes of a symptom, given that it is present, and the published patterns that no cause covers."""
     named = named_by_causes(knowledge, symptom)
     relevant = [f for f in findings if f.evidence in named]
     alike = next((f.scores for f in findings if f.evidence == SIMILAR_FIX), {})
@@ -142,9 +148,16 @@ def rank_hypotheses(
         if isinstance(hypothesis, Cause) and excluding(knowledge, hypothesis, findings) is not None:
             continue
         ratios = [row[place] for row in rows]
-        if isinstance(hypothesis, Cause):
-            ratios.append(causes_alike.get(hypothesis.id, 0.0))
         score[hypothesis] = math.log(p) + math.fsum((*ratios, alike.get(_pattern_id(knowledge, hypothesis), 0.0)))
+    supported, uncovered = _split(score)
+    if not (causes_alike and score):
+        return Hypotheses(supported, supported, uncovered)
+    aided = {h: v + causes_alike.get(h.id, 0.0) if isinstance(h, Cause) else v for h, v in score.items()}
+    return Hypotheses(_split(aided)[0], supported, uncovered)
+
+
+def _split(score: Mapping[Cause | str, float]) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
+    """Return the probabilities of causes, None for "none of these", and those of patterns within these."""
     if not score:  # every cause is ruled out, and no pattern is left
         return ((None, 1.0),), {}
     top = max(score.values())
@@ -207,9 +220,7 @@ def _is_shown_by_more(knowledge: Knowledge, cause: Cause, findings: Sequence[Fin
 
 
 @lru_cache(maxsize=256)
-def _prior_causes(
-    knowledge: Knowledge, symptom: Symptom
-) -> tuple[tuple[tuple[Cause | None, float], ...], dict[str, float]]:
+def _prior_causes(knowledge: Knowledge, symptom: Symptom) -> Hypotheses:
     """Return the causes of a negligible symptom by their priors alone."""
     return rank_hypotheses(knowledge, symptom, ())
 

@@ -239,7 +239,9 @@ def test_the_same_words_count_once_in_the_ranking_of_causes():
 
     def surest(findings):
         return max(
-            p for cause, p in inference_ranking.rank_hypotheses(KNOWLEDGE, symptom, findings)[0] if cause is not None
+            p
+            for cause, p in inference_ranking.rank_hypotheses(KNOWLEDGE, symptom, findings).causes
+            if cause is not None
         )
 
     assert len({f.evidence for f in both if f.source == "said"}) > 2
