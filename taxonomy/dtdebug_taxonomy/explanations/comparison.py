@@ -29,7 +29,7 @@ _NAN = lazy_re(r"(?i)\bnan\b")
 _CRASH = lazy_re(
     r"(?i)\b(?:hang|hung|hangs|stuck|crash\w{0,3}|error|exception|oom|out of memory|timeout|deadlock|killed)\b"
 )
-_AMOUNT = lazy_re(r"(?i)accum|steps?$|batch|world|nproc|n_?gpu|num_(?:proc|gpu|dev|node|work)")
+_AMOUNT = lazy_re(r"(?i)accum|\bacc\b|steps?$|batch|world|nproc|n_?gpu|num_(?:proc|gpu|dev|node|work)")
 """Names of options by which a sum of the training grows."""
 _CUT = (
     ("context", "the sequence: each rank has a piece of it, and one may have only padding"),
@@ -209,7 +209,7 @@ def _of_scale(c: Contrast, context: Context) -> Explanation | None:
             f"Where it grows by the ratio of {c.factor}, it is summed instead of averaged: divide it by {c.factor}, or"
             " by the tokens of all parts, once."
         )
-        if not c.good:
+        if not (c.good or _TWO.fullmatch(c.bad)):
             return None
     elif c.good:
         fix = "Look at what is multiplied with or divided by the number of devices: batch, accumulation steps, lr."

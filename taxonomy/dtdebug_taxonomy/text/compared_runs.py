@@ -27,11 +27,14 @@ _FAILS = lazy_re(
 )
 _NUMBER = lazy_re(r"^[+-]?\d{1,9}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,3})?$")
 _MEASURED = lazy_re(
-    r"(?i)loss|acc|time|speed|sec|s/it|it/s|throughput|tok|samples|mem|gib|gb|norm|reward|score|ppl|mfu|bandwidth"
+    r"(?i)loss|(?<!grad )(?<!gradient )(?<!grad_)(?<!gradient_)(?<!grad-)acc(?!um)|time|"
+    r"speed|sec|s/it|it/s|throughput|tok|samples|mem|gib|gb|norm|reward|score|ppl|mfu|bandwidth"
     r"|result"
 )
 _LEAST, _CLEAR = 0.03, 4.0
 """Least relative change of a measured column, and how many times that of any other factor it has to be."""
+_STEADY, _WIDE, _ENOUGH = 1.5, 4.0, 3
+"""Largest spread of the quotient of a value and a column that it follows, least spread of both, fewest rows."""
 _RULE = lazy_re(r"^[\s|:+=-]*-[\s|:+=-]*$")
 _LABEL = lazy_re(
     r"(?im)^[ \t#*>-]{0,8}(?:log |output |config |env(?:ironment)? |run |the |a )*(?:(?P<good>works?|working|good"
@@ -114,6 +117,9 @@ def _by_value(heads: Sequence[str], runs: Sequence[Sequence[str]], columns: rang
     if measured is None:
         return None
     factors = [n for n in columns if n != measured and not _MEASURED.search(heads[n])]
+    if (column := _followed(runs, measured, [n for n in factors if n in numbers])) is not None:
+        low, *_, high = sorted((r[column] for r in runs), key=float)
+        return column, "", f"{low} and {high}"
     effect: dict[int, tuple[float, str, str]] = {}
     for one, other in islice(combinations(runs, 2), _PAIRS):
         differing = [n for n in factors if one[n] != other[n]]
@@ -127,6 +133,25 @@ def _by_value(heads: Sequence[str], runs: Sequence[Sequence[str]], columns: rang
     rest = max((v[0] for n, v in effect.items() if n != best), default=0.0)
     change, first, second = effect[best]
     return (best, first, second) if len(effect) > 1 and change >= _LEAST and change >= _CLEAR * rest else None
+
+
+def _followed(runs: Sequence[Sequence[str]], measured: int, factors: Sequence[int]) -> int | None:
+    """Return the only column to which a measured value is proportional, if both vary widely."""
+
+    def spread(values: Sequence[float]) -> float:
+        return max(values) / min(values) if min(values) > 0 else 0.0
+
+    values = [float(r[measured]) for r in runs]
+    if spread(values) < _WIDE:
+        return None
+    found = [
+        n
+        for n in factors
+        if len({r[n] for r in runs}) >= _ENOUGH
+        and spread(column := [float(r[n]) for r in runs]) >= _WIDE
+        and spread([v / c for v, c in zip(values, column, strict=True)]) <= _STEADY
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def find_in_blocks(text: str) -> Iterator[Contrast]:

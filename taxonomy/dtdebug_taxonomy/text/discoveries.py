@@ -67,7 +67,8 @@ _FOUND = lazy_re(
 )
 _CAUSED = lazy_re(
     r"(?i)\b(?:it|this|that|the (?:hang|error|problem|issue|crash|deadlock|nans?|slowdown|freeze|failure|oom)) "
-    r"(?:is|was|were) (?:in fact |actually |indeed )?(?:caused by|due to|because of)\s(?P<thing>.+)"
+    r"(?:is|was|were) (?:in fact |actually |indeed )?(?:caused by|due to|because of|triggered (?:by|when|if))\s"
+    r"(?P<thing>.+)"
 )
 _TO_BLAME = lazy_re(
     r"(?i)^(?P<thing>.{3,160}?) (?:was|were|is|are) (?:the (?:real |actual )?(?:culprit|root cause|cause|offender)"

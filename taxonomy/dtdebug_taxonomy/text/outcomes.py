@@ -19,6 +19,7 @@ _FAILS = (
     r"fail(?:s|ed|ing|ures?)?|broken|broke|breaks|hang(?:s|ing)?|hung|stuck|stall(?:s|ed|ing)?|fr[eo]ez(?:es?|en|ing)"
     r"|froze|deadlock(?:s|ed)?|crash(?:es|ed|ing)?|errors?|wrong|worse|slow(?:er|ly|down)?"
     r"|(?:runs? |ran )?out of (?:\w{2,8} )?memory|ooms?|nans?|incorrect(?:ly)?|die[sd]|diverg(?:es?|ed|ing|ence)"
+    r"|abnormal(?:ly)?"
     r"|explod(?:es?|ed|ing)|spike[sd]?|leak(?:s|ed|ing)?|regress\w{0,5}|problems?|issues?|trouble|time[sd]? out"
     r"|time-?outs?|terminates?|aborts?|segfault(?:s|ed)?|killed|pending|garbage|bl(?:ows|ew) up|plateaus?"
     r"|corrupt(?:ed)?|sits|mess(?:ed)? up|forever|indefinitely|empty tensors?"
@@ -31,14 +32,15 @@ _FAILS = (
 _GOES = (
     r"work(?:s|ed|ing)?|(?<!as )well|fine|right(?=\W*$)|correct(?:ly)?|normal(?:ly)?|stable|smoothly|properly"
     r"|good(?=\W*$)|ok(?:ay)?(?=\W*$)|as (?:expected|usual)|perfectly|identical(?=\W*$)|like a charm|converge[sd]?"
-    r"|succe(?:ed|ss)\w{0,4}|pass(?:es|ed)|complete[sd]?|finish(?:es|ed)?|proceeds?|progress(?:es)?|improve[sd]?"
-    r"|learns?|learned|learning|(?:goes|went|go|gets?|got) (?:past|through|further)|exits? cleanly"
+    r"|succe(?:ed|ss)\w{0,4}|pass(?:es|ed)|complete[sd]?|finish(?:es|ed)?|proceeds?"
+    r"|(?<!% )progress(?:es)?(?! bar)|improve[sd]?|learns?|learned|learning(?![ _-]rate)"
+    r"|(?:goes|went|go|gets?|got) (?:past|through|further)|exits? cleanly"
     r"|keeps? (?:going|running|training)|(?:starts|comes) up"
     r"|(?:loss|perplexity|error) (?:\w{2,8} )?(?:decreases?|decreased|drop(?:s|ped)|falls|fell|goes down|went down"
     r"|go down|(?:is|was|keeps) (?:decreasing|going down|dropping|falling))"
 )
 _WEAK = (
-    r"trains?|runs?|ran|starts?|begins?|continues?|returns?|connects?|joins?|updates?|responds?|ends?|happens?"
+    r"trains?|runs?|ran|starts?|begins?|continues?|returns?|connects?|joins?|updates?|responds?|ends|happens?"
     r"|decreases?|drops?|go(?:es)? down"
 )
 """Verbs of progress if the clause ends in them, and of a failure if they are denied."""

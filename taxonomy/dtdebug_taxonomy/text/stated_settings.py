@@ -108,6 +108,13 @@ NO_PACKAGE = frozenset(
         "=",
     ]
 )
+_VALUE_OF = lazy_re(r"[\w)\]'\"][)'\"\]]{0,3}\s?[:=]\s?[\"']?$")
+"""Text before the value of some key, as logs and dictionaries print it: `'memory(GiB)': `."""
+_AMOUNTS = frozenset(
+    {"loss", "lr", "grad", "norm", "accuracy", "score", "reward", "rate", "step", "epoch", "temperature", "ratio"}
+    | {"dropout", "factor", "value", "about", "around"}
+)
+"""Words before a number that is no release."""
 _BRANCH = lazy_re(r"(?i)\b(?!the |a |this |that |my )[\w-]{2,24} (?:branch|build|nightly)\b")
 _OPTION = lazy_re(
     r"(?<![\w-])(?P<name>--?[a-zA-Z][\w-]{1,40}|[A-Za-z]\w{0,30}(?:_\w{1,30}){1,6}|[tpcedv]p(?:[_ ]size)?|TP|PP"
@@ -202,6 +209,8 @@ def settings_of(clause: str, at: int) -> Iterator[Setting]:
         name = (m["name"] or "").lower()
         if "_" in name and name.rpartition("_")[2] in NO_PACKAGE:
             continue  # max_grad_norm=1.0 is an option
+        if name in _AMOUNTS or (not name and _VALUE_OF.search(clause, max(m.start() - 8, 0), m.start())):
+            continue
         if len(m["release"].split(".")) > 1:
             yield Setting("release", "" if name in NO_PACKAGE else name, m["release"], at + m.start())
     for m in _BRANCH.finditer(clause):

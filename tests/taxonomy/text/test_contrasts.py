@@ -105,6 +105,8 @@ def test_it_comes_before_a_mere_resemblance():
         ("With num_workers 4 it hangs. With 0 it works.", [("option", "num_workers", "0", "4")]),
         ("The difference was that we used 1xA100 instead of 8xA100.", [("count", "GPU", "", "8 and 1")]),
         ("We train on 2 GPUs instead of 16 because they are cheaper.", []),
+        ("{'norm': 2.1, 'memory(GiB)': 60.2}, which is fine\n{'norm': nan, 'memory(GiB)': 71.5}, which is wrong", []),
+        ("At first the loss 2.31 is fine, later the loss 9.42 is wrong.", []),
     ],
 )
 def test_a_value_of_the_training_is_no_setting(said, rows):

@@ -68,6 +68,17 @@ def test_a_table_of_runs_names_its_column():
     assert [] == [*find_in_tables(noise)]
 
 
+def test_a_table_names_the_column_that_a_value_is_proportional_to():
+    """Also if no two runs differ in one column alone; a value that hardly varies follows none."""
+    rows = ((2, 32, 1, 5.1), (2, 8, 4, 20.9), (2, 2, 16, 88.0), (4, 2, 8, 41.3))
+    head = "| GPUs | batch | gradient acc | loss |\n|--|--|--|--|\n"
+    follows = head + "".join("| {} | {} | {} | {} |\n".format(*row) for row in rows)
+    steady = head + "".join("| {} | {} | {} | 2.{} |\n".format(*row[:3], n) for n, row in enumerate(rows))
+
+    assert [("gradient acc", "", "1 and 16")] == [(c.factor, c.good, c.bad) for c in find_in_tables(follows)]
+    assert [] == [*find_in_tables(steady)]
+
+
 def test_two_lists_of_settings_are_compared():
     """What differs between any two runs is left out; many differences say nothing."""
     pair = "works:\ntorch==2.3.0\nseed: 1\nnccl: 2.20\n\nfails:\ntorch==2.4.0\nseed: 2\nnccl: 2.20\n"

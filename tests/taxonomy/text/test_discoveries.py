@@ -17,6 +17,7 @@ CAUSES = {
     "Found the bug: my sampler gives rank 3 an empty shard.": "my sampler gives rank 3 an empty shard",
     "EDIT: solved.\nNode 2 had another release of the tokenizer installed and cut differently.": "Node 2 had",
     "The hang was caused by a print of a sharded tensor under `if rank == 0`.": "print of a sharded tensor",
+    "We found that the hang is triggered when a rank gets an empty batch.": "a rank gets an empty batch",
     "The problem was that I called barrier() in a thread. Fixed now.": "called barrier() in a thread",
 }
 REMEDIES = {
@@ -48,6 +49,8 @@ NONE = (
     "It looks like the problem was caused by a deadlock.",
     "The issue is that it hangs after the first epoch.",
     "What is the cause of this error?",
+    "When I use four cards it comes to rest at 25% progress.",
+    "The learning rate is at its end when I use several GPUs.",
     "On eight cards a few steps go through and then everything comes to rest, each time at another step.",
     "With option A training is stuck on two machines. When I set B the training is stuck, with C it trains.",
 )

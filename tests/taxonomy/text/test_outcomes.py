@@ -18,7 +18,10 @@ from dtdebug_taxonomy.text.outcomes import outcome_of
         ("it no longer works", False),
         ("the learning rate stays at zero", False),
         ("it raises a file-not-found error", False),
+        ("the norm grows abnormally", False),
         ("we train on 64 GPUs", None),
+        ("the learning rate of rank 3", None),
+        ("at 25% progress", None),
         ("each rank loads its own shard", None),
     ],
 )
