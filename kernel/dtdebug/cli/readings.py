@@ -57,8 +57,10 @@ def snapshot_of(logs: Logs, situation: str) -> tuple[Any, int]:
         name = "standard input" if logs.alone == "-" else logs.alone
         raise UsageError(f"{name}: is empty; describe what you see with --situation, or run `dtdebug wizard`")
     output = snapshot.output
-    if not situation:  # a pasted thread that contains a log is split into both
-        situation, output = split_prose(output)
+    if not (situation and output.strip()):  # a pasted thread that contains a log is split into both, however it came
+        words, printed = split_prose(output or situation)
+        if words or not situation:
+            situation, output = words, printed
     snapshot = msgspec.structs.replace(snapshot, situation=plain(situation), output=output)
     waited = logs.is_file and snapshot.first_lines and _WAITED in output
     around = of_part(logs.part) if waited else NO_SURROUNDINGS

@@ -40,6 +40,8 @@ VERSION = 1
 _QUESTIONS = 3
 """Answers after which there is a cause or an honest end; "I don't know" is none."""
 _NOTES = 10
+_TRACEBACK = "Traceback (most recent call last)"
+"""Beginning of what tells of a failure even if it is cut before the exception."""
 _DESCRIPTION = 15
 """Words from which a text that complains of nothing is a description ("... and then the program ends")."""
 
@@ -209,7 +211,7 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
         return True
     if incident.mentions_several and causes and causes[0].diff and causes[0].because[0].of_account:
         return True  # the exception at hand has its repair
-    if any(is_comparison(a) or is_discovery(a) for a in causes) and incident.mentions_several:
+    if any(a.because[0].source == "said" for a in causes) and incident.mentions_several:
         return True
     if any(is_discovery(a) for a in causes) and speaks_of_the_field(incident.prose.bilingual):
         return True
@@ -220,7 +222,7 @@ def _is_described(incident: Incident) -> bool:
     """True if the words describe or deplore something of the field, and no output shows that nothing failed."""
     words = incident.prose.bilingual
     return (
-        bool(incident.errors or prints_nothing(incident.snapshot.output))
+        bool(incident.errors or _TRACEBACK in incident.snapshot.output or prints_nothing(incident.snapshot.output))
         and (complains(words) or len(incident.prose.text.split()) >= _DESCRIPTION)
         and speaks_of_the_field(words)
     )

@@ -131,6 +131,25 @@ def test_a_complaint_gets_no_all_clear(text, told, tmp_path, capsys):
     assert told in out
 
 
+def test_a_post_is_read_alike_in_a_file_and_in_quotes(tmp_path, capsys):
+    """What it shows of the output is output, and no words of its writer's."""
+    post = (
+        "My fine-tuning on 8 GPUs is stuck, does anyone know why?\n\n```\n"
+        "[rank3]:[E610 10:42:28.858931807 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation"
+        " timeout: WorkNCCL(SeqNum=61, OpType=ALLREDUCE, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000) ran for"
+        " 600043 milliseconds before timing out.\n```\n"
+    )
+    file = tmp_path / "post.md"
+    file.write_text(post)
+
+    told = []
+    for given in ([str(file)], ["--situation", post]):
+        assert main(["diagnose", *given]) == 1
+        told.append(capsys.readouterr().out)
+    assert "Rank 3 timed out in all_reduce #61" in told[0]
+    assert told[0] == told[1]
+
+
 def test_an_exception_that_nothing_known_explains_is_named(tmp_path, capsys):
     """And no cause is claimed: it may be the program's own."""
     log = tmp_path / "train.log"
