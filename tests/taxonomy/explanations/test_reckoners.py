@@ -261,3 +261,115 @@ def test_a_model_spread_over_devices_is_no_stray_context():
     advice = diagnose(load(), Snapshot(situation="The model is on two GPUs. It hangs.", output=table)).advice
 
     assert "something-opens-first-gpu" not in {a.cause for a in advice}
+
+
+def titles(situation, output=""):
+    return [a.title for a in diagnose(load(), Snapshot(situation=situation, output=output)).advice]
+
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked} MiB. GPU 1 has a total capacity of 47.40 GiB"
+    " of which 21.00 MiB is free. {rest}Of the allocated memory {held} GiB is allocated by PyTorch, and {idle} GiB is"
+    " reserved by PyTorch but unallocated."
+)
+EARLIER = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 30.00 MiB (GPU 1; 47.40 GiB total capacity; 6.10 GiB already"
+    " allocated; 21.00 MiB free; 6.40 GiB reserved in total by PyTorch)"
+)
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        (OOM.format(asked="30.00", rest="", held="6.10", idle="0.30"), "hold about 41 of the 47 GiB of GPU 1"),
+        (EARLIER, "hold about 41 of the 47 GiB of GPU 1, which is number 6 of the host, and this one 6.4 GiB"),
+        (OOM.format(asked="900.00", rest="", held="39.00", idle="8.20"), "8.2 GiB are reserved and unused"),
+    ],
+)
+def test_the_amounts_of_an_allocator_say_who_holds_the_device(report, says):
+    assert says in titles("Training on two GPUs with CUDA_VISIBLE_DEVICES=5,6 runs out of memory.", report)[0]
+
+
+def test_a_device_that_this_process_fills_is_held_by_nobody_else():
+    """And then the next step is no table of processes, for the report says that of itself."""
+    own = "Process 7 has 47.38 GiB memory in use. "
+    found = diagnose(load(), Snapshot(
+        situation="Memory runs out on two GPUs.", output=OOM.format(asked="900.00", rest=own, held="46.10", idle="0.20")
+    ))  # fmt: skip
+
+    assert "amounts-of-an-allocator" not in {a.cause for a in found.advice}
+    assert found.next is not None
+    assert "nvidia-smi" not in found.next.command
+
+
+TAKEN = (
+    "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: 0, code:"
+    " -98, name: EADDRINUSE, message: address already in use"
+)
+
+
+def test_a_port_that_was_not_set_is_chosen_by_something_else():
+    other = titles("I start two jobs on one host, this one with MASTER_PORT=29617 for its 4 GPUs.", TAKEN)
+    same = titles("I start two jobs on one host, this one with MASTER_PORT=29500 for its 4 GPUs.", TAKEN)
+
+    assert other[0] == "The port in use is 29500, not the 29617 that you set: something chooses its own"
+    assert not [t for t in same if t.startswith("The port in use is")]
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ("With 8 GPUs the learning rate reaches zero after 500 of 4000 steps.", 8),
+        ("The schedule is for 20k steps on 4 GPUs, but the lr decay ends at 5k steps instead of 20k.", 4),
+        ("With 2 GPUs it stops with an error half-way through the steps, with 4 GPUs it stops at 25% progress.", 2),
+        ("With 8 GPUs it hangs at step 500 of 4000, the lr is fine.", 0),
+        ("With 4 GPUs the learning rate reaches zero after 3900 of 4000 steps.", 0),
+        ("With 4 GPUs the warm-up ends and throughput is 25% of one GPU's.", 0),
+    ],
+)
+def test_a_share_of_the_steps_that_is_one_of_the_processes(said, count):
+    found = [t for t in titles(said) if t.startswith("It is through after 1/")]
+
+    assert [f"1/{count} of the way with {count} processes" in t for t in found] == [True] * (count > 0)
+
+
+def test_what_an_engine_leaves_is_told_where_memory_runs_out_beside_it():
+    said = "GRPO on 4 GPUs, the engine colocated with the actor, runs out of memory. I set gpu_memory_utilization={0}."
+
+    assert titles(said.format("0.85"))[0].startswith("The inference engine takes 85 % of each GPU, and leaves 15 %")
+    assert not [t for t in titles(said.format("0.2")) if t.startswith("The inference engine takes")]
+
+
+LISTED = (
+    "Two nodes wait for ever in the first all_reduce, with NCCL_SOCKET_IFNAME={0} and MASTER_ADDR=10.3.0.7. ip addr:\n"
+    "1: lo: <LOOPBACK,UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n"
+    "2: enp5s0: <BROADCAST,UP> mtu 1500\n    inet 10.3.0.7/24 scope global enp5s0\n"
+    "3: ib0: <BROADCAST,UP> mtu 2044\n    inet 192.168.9.7/24 scope global ib0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("eth0", "export NCCL_SOCKET_IFNAME=enp5s0"), ("=enp", "export NCCL_SOCKET_IFNAME=enp5s0"), ("lo", "of its own")],
+)
+def test_a_chosen_interface_that_joins_no_hosts(name, fix):
+    words = LISTED.format(name)
+    found = diagnose(load(), Snapshot(situation=words if name != "lo" else words.partition(" and MASTER")[0])).advice[0]
+
+    assert found.cause == "chosen-interface-joins-no-hosts"
+    assert fix in found.fix
+
+
+@pytest.mark.parametrize("name", ["enp", "=enp5s0", "^docker", "ib,enp"])
+def test_a_chosen_interface_that_is_there_is_none(name):
+    advice = diagnose(load(), Snapshot(situation=LISTED.format(name))).advice
+
+    assert "chosen-interface-joins-no-hosts" not in {a.cause for a in advice}
+
+
+def test_a_limit_that_the_writer_has_set_is_named():
+    """If it is the time that was waited; not if another one was."""
+    said = "On 4 GPUs init_process_group(timeout=timedelta(seconds={0})) and evaluation on rank 0 only: watchdog after"
+
+    assert titles(f"{said.format(20)} 20000 ms.")[0].startswith("20 seconds is the time limit that you set")
+    assert not [t for t in titles(f"{said.format(20)} 600000 ms.") if "limit that you set" in t]

@@ -33,6 +33,14 @@ _OWN_LIMIT = lazy_re(
     r"(?i)\btimedelta\(|\btime_?out(?:_\w{1,12})? ?[=:]|--[\w-]{0,30}timeout"
     r"|\b(?:set|raised?|increased?|changed|our|with a) (?:\w{2,8} ){0,3}time-?outs?\b"
 )
+_OWN_VALUE = lazy_re(
+    r"(?i)\btimedelta\((?P<unit>seconds|minutes|hours) ?= ?(?P<n>\d{1,6})\)"
+    r"|(?<![a-z])(?:(?:ddp|nccl|dist|comm|process_group|pg)_)?time_?out(?:_seconds|_s)? ?[=:] ?"
+    r"(?P<s>\d{1,6})\b(?![.\d])"
+)
+_WAITED = lazy_re(r"\bTimeout\(ms\)=(?P<limit>\d{3,9})\b|(?<![\w.=])(?P<ms>\d{4,9}) ?(?:ms|milliseconds)\b")
+_NEAR = 0.05
+"""Relative difference of a time that was waited and its limit."""
 _SENTENCE = lazy_re(r"[.!?](?=\s)|\n\s*\n")
 _JOINS = lazy_re(r"(?i)\brendez-?vous\b|\brdzv|\bjoin(?:s|ed|ing)?\b|\btorchrun\b[^.]{0,80}\bnodes?\b")
 _SETS_UP = lazy_re(
@@ -89,6 +97,34 @@ def explain(context: Context) -> Iterator[Explanation]:
         )
         why = "What ends the job is a limit for waiting; why the other side did not come in time is the cause."
         yield explanation_for(context.symptom, found.says, why, found.fix, 0.5, told)
+
+
+def explain_own(context: Context) -> Iterator[Explanation]:
+    """Yield that a limit which the writer has set ends the job, if the time that was waited is that limit."""
+    prose, output = clip_lines(context.incident.prose.text), clip_lines(context.incident.snapshot.output)
+    waited = [int(m["limit"] or m["ms"]) / 1000 for m in _WAITED.finditer(f"{prose}\n{output}")]
+    for found in _OWN_VALUE.finditer(prose):
+        seconds = int(found["s"] or found["n"]) * (_SECONDS[found["unit"][0].lower()] if found["unit"] else 1)
+        if not any(abs(each - seconds) <= _NEAR * seconds for each in waited):
+            continue
+        told = Reason(
+            evidence="own-limit-ends-it",
+            means="The time that was waited is the limit that you set.",
+            source="said",
+            weight=1.5,
+            line=prose.count("\n", 0, found.start()) + 1,
+            words=plain(found[0]),
+        )
+        yield explanation_for(
+            context.symptom,
+            f"{_spell(seconds)} is the time limit that you set: a rank waited that long for another one",
+            "What one rank does alone in between (evaluation, saving, compiling, preparing data) has to end within it.",
+            "Set it above the longest work that one rank does alone, with a margin (30 minutes is usual), or leave it"
+            " out. If no rank has long work, see which one does not come.",
+            0.5,
+            told,
+        )
+        return
 
 
 def find_limit(prose: str) -> StatedLimit | None:

@@ -1,0 +1,78 @@
+"""Amounts in a report of PyTorch's allocator: who holds what of the device. Unit: GiB of one device.
+
+Rules: what is neither free nor this process's belongs to other processes, for the report takes total and free from the
+driver, for the whole device; what is reserved and not allocated is free within this process, in pieces (PyTorch,
+https://github.com/pytorch/pytorch/blob/main/c10/cuda/CUDACachingAllocator.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.text.allocator_report import Amounts, find_reports
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+
+_LEAST, _SHARE = 3.0, 0.2
+"""GiB, and share of the device, above which what is left over is no context or buffer of this process's libraries."""
+_PIECES = 0.05
+"""Share of the device from which unused pieces are worth joining."""
+_VISIBLE = lazy_re(r"(?<![A-Z_])CUDA_VISIBLE_DEVICES['\"\]]{0,2} ?[:=] ?['\"]?(?P<list>\d{1,2}(?:, ?\d{1,2}){0,31})\b")
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield that other processes fill the device, or that what is free lies in pieces, by the printed amounts."""
+    for source in ("printed", "said"):
+        text = clip_lines(context.incident.snapshot.output if source == "printed" else context.incident.prose.text)
+        for amounts, found in find_reports(text):
+            told = _of_others(context, amounts) or _of_pieces(amounts)
+            if told is not None:
+                title, why, fix = told
+                yield explanation_for(context.symptom, title, why, fix, 0.5, Reason(
+                    evidence="amounts-of-an-allocator", means="Worked out from the amounts of the report.",
+                    source="printed" if source == "printed" else "said", weight=1.5,
+                    line=text.count("\n", 0, found.start()) + 1, words=plain(found[0])[:200],
+                ))  # fmt: skip
+                return
+
+
+def _of_others(context: Context, a: Amounts) -> tuple[str, str, str] | None:
+    if a.others < max(_LEAST, _SHARE * a.total):
+        return None
+    snapshot = context.incident.snapshot
+    lists = {m["list"] for m in _VISIBLE.finditer(clip_lines(f"{snapshot.situation}\n{snapshot.output}"))}
+    devices = lists.pop().replace(" ", "").split(",") if len(lists) == 1 else []
+    number = f", which is number {devices[a.gpu]} of the host" if a.gpu < len(devices) != 1 else ""
+    return (
+        (
+            f"Other processes hold about {a.others:.0f} of the {a.total:.0f} GiB of GPU {a.gpu}{number}, and this one"
+            f" {_spell(a.own)}"
+        ),
+        (
+            "What is neither free nor this process's is another one's: another job, what is left of an earlier run, or"
+            " ranks of this job that use the same GPU."
+        ),
+        (
+            "`nvidia-smi` names them. Another job or a leftover: end it, or take another GPU. Ranks of this job:"
+            " torch.cuda.set_device(local_rank) before anything is put on a GPU, and load with map_location."
+        ),
+    )
+
+
+def _of_pieces(a: Amounts) -> tuple[str, str, str] | None:
+    if a.idle < max(a.asked, _PIECES * a.total):
+        return None
+    return (
+        f"{_spell(a.idle)} are reserved and unused, but in no piece as large as the {_spell(a.asked)} asked for",
+        "The allocator keeps what was freed in blocks of other sizes: memory is fragmented, not used up.",
+        (
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment, before a tensor is on the GPU;"
+            " sizes that vary less from step to step (padding, buckets) fragment less."
+        ),
+    )
+
+
+def _spell(size: float) -> str:
+    return f"{size:.1f} GiB" if size >= 1 else f"{size * 1024:.0f} MiB"

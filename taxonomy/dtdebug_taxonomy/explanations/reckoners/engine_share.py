@@ -1,0 +1,54 @@
+"""The share of each GPU that an inference engine reserves beside the training. Unit: share of one device.
+
+Rule: vLLM takes `gpu_memory_utilization` of the whole device for weights, activations and cache, and fails if that is
+not free (vLLM, "Engine Arguments", https://docs.vllm.ai/en/v0.8.1/serving/engine_args.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dtdebug_taxonomy.explanations.context import Context
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+
+_SHARE = lazy_re(
+    r"(?P<name>(?:--)?(?:[a-z]{2,12}[_.])?gpu[_-]memory[_-]utilization)[`'\"]?(?: ?[=:] ?| (?:is |of |to )?)"
+    r"[`'\"]?(?P<share>0?\.\d{1,3}|1\.0)\b"
+)
+_TRAINS = lazy_re(
+    r"(?i)\b(?:grpo|ppo|dapo|rloo|gspo|reinforce|rlhf|colocat\w{1,3}|backward|optimizer|actor|fine-?tun\w{1,4})\b"
+)
+_MEMORY = frozenset({"D.1.2", "D.1.6", "C.1", "C.2"})
+"""Symptoms of memory that runs out, in training and while models are loaded."""
+_LARGE = 0.5
+"""Share above which little is left for a model with its optimizer."""
+
+
+def explain(context: Context) -> Iterator[Explanation]:
+    """Yield what the engine leaves of each GPU, if memory runs out beside a training that shares it."""
+    prose, output = clip_lines(context.incident.prose.text), clip_lines(context.incident.snapshot.output)
+    text = f"{prose}\n{output}"
+    found = _SHARE.search(text)
+    if found is None or context.symptom not in _MEMORY or not _TRAINS.search(text) or float(found["share"]) < _LARGE:
+        return
+    taken = round(100 * float(found["share"]))
+    yield explanation_for(
+        context.symptom,
+        f"The inference engine takes {taken} % of each GPU, and leaves {100 - taken} % to the training beside it",
+        "The engine reserves that share of the whole device, however much it needs; weights, gradients and optimizer"
+        " have to fit into the rest.",
+        f"Lower {found['name']} until both fit (0.3 where model and engine share the GPU), let the engine sleep while"
+        " the model is trained, or give it GPUs of its own (server mode).",
+        0.5,
+        Reason(
+            evidence="engine-leaves-too-little",
+            means="The share that is set for the engine.",
+            source="printed" if found.start() > len(prose) else "said",
+            weight=1.5,
+            line=(output if found.start() > len(prose) else prose).count("\n", 0, found.start()) + 1,
+            words=plain(found[0]),
+        ),
+        pattern="fix behavior logic",
+    )
