@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 NAMES = {
     "accelerate": "accelerate",
+    "aws-ofi-nccl": r"aws[-_]ofi[-_]nccl",
     "cann": "cann",
     "deepspeed": "deepspeed",
     "efa-installer": "efa[ _-]installer",
     "flash-attn": "flash[-_](?:attn|attention)",
+    "lightning": "(?:pytorch[-_ ])?lightning",
+    "megatron-bridge": "megatron[-_ ]bridge",
     "megatron-core": "megatron[-_ ](?:core|lm)",
+    "mosaicml-streaming": r"mosaicml[-_ ]streaming",
+    "ms-swift": "ms[-_]swift",
     "nccl": r"(?:nvidia[-_])?nccl(?:[-_]cu\d\d)?",
     "numpy": "numpy",
     "nvidia-cublas": r"nvidia[-_]cublas(?:[-_]cu\d\d)?",
@@ -44,9 +49,12 @@ _PER_TEXT = 64
 """Releases that are read of each package."""
 _OF = lazy_re(
     rf"(?i)(?<![\w./-])(?P<name>{'|'.join(f'(?P<n{i}>{name})' for i, name in enumerate(NAMES.values()))})"
-    r"(?:[ _-](?:version|info|release))?['\"]?[ \t=:.v|(-]{1,40}(?:version |is |of )?v?"
+    r"(?:[ _-](?:version|info|release))?['\"]?[ \t=:.v|(-]{1,40}(?:version |is |of |from )?v?"
     r"(?P<release>\d{1,3}(?:\.\d{1,4}){1,3}(?:[.-]?(?:rc|dev|a|b|alpha|beta)\.?\d{1,8}(?![\w.]))?)"
+    r"(?P<also>(?: ?(?:to|->|→|or) ?v?\d{1,3}(?:\.\d{1,4}){1,3}){0,2})"
 )
+"""A name with its release, and those that a sentence adds: "trl from 0.13.0 to 0.14.0 or 0.15.0"."""
+_RELEASE = lazy_re(r"\d{1,3}(?:\.\d{1,4}){1,3}")
 _BOUND = lazy_re(r"(>=|<=|==|<|>) ?(\d{1,4}(?:\.\d{1,4}){0,3})\Z")
 _HOLDS = {"<": operator.lt, "<=": operator.le, "==": operator.eq, ">=": operator.ge, ">": operator.gt}
 
@@ -111,9 +119,10 @@ def releases_in(snapshot: Snapshot) -> dict[str, list[Named]]:
             for match in _OF.finditer(line):
                 group = next(g for g in match.groupdict() if g.startswith("n") and g[1:].isdigit() and match[g])
                 rows = found.setdefault(list(NAMES)[int(group[1:])], [])
-                if len(rows) < _PER_TEXT:
-                    true = snapshot.true_line(number) if source == "printed" else number
-                    rows.append(Named(match["release"], source, true, match[0]))
+                true = snapshot.true_line(number) if source == "printed" else number
+                for release in (match["release"], *(m[0] for m in _RELEASE.finditer(match["also"]))):
+                    if len(rows) < _PER_TEXT:
+                        rows.append(Named(release, source, true, match[0]))
     for package, release in snapshot.versions.items():
         if package in NAMES:
             found[package] = [Named(release, "measured", 0, f"{package} {release}")]

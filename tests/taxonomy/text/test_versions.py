@@ -1,8 +1,11 @@
 """Releases that texts name, and what is known of them."""
 
+import json
 import re
+from functools import partial
 
 import pytest
+from places import TESTS
 
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.inference import known_releases
@@ -126,6 +129,38 @@ def test_a_measured_release_beats_what_a_text_names():
     snapshot = Snapshot(situation="DeepSpeed 0.16.5 on 8 GPUs", output=MISSING, versions={"deepspeed": "0.16.9"})
 
     assert "deepspeed-0.16.5-grads-remaining" not in [a.cause for a in diagnose(load(), snapshot).advice]
+
+
+REPORTS = [json.loads(row) for row in (TESTS / "releases_that_fail.jsonl").read_text().splitlines()]
+"""Reports as users write them, each of a fact."""
+
+
+def _facts(report, text=lambda text: text):
+    snapshot = Snapshot(situation=text(report["said"]), output=text(report["printed"]))
+    return {row.fact.id for row in known_releases.fitting_releases(load(), snapshot)}
+
+
+def test_each_report_shows_its_fact():
+    """The release is named in the range, and the patterns are met."""
+    assert [r["fact"] for r in REPORTS if r["fact"] not in _facts(r)] == []
+
+
+def test_another_release_shows_no_fact():
+    """The same reports with a release that comes after the range, or before it where it has no end."""
+    facts = {f.id: f for f in load().releases}
+
+    def moved(fact, text):
+        return re.sub(r"(?<![\w.])\d{1,3}(\.\d{1,4}){1,2}", "99.1.0" if "<" in fact.range else "0.0.1", text)
+
+    ranged = [r for r in REPORTS if facts[r["fact"]].range]
+    assert [r["fact"] for r in ranged if r["fact"] in _facts(r, partial(moved, facts[r["fact"]]))] == []
+
+
+def test_both_releases_of_a_change_are_read():
+    """A sentence that goes from one to another, whichever of them fails."""
+    rows = known_releases.releases_in(Snapshot(situation="I upgraded trl from 0.13.0 to 0.14.0 or 0.15.0"))
+
+    assert [n.release for n in rows["trl"]] == ["0.13.0", "0.14.0", "0.15.0"]
 
 
 RECENT = [
