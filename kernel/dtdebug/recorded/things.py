@@ -168,7 +168,7 @@ def _of_living(name: str, head: bytes) -> Thing | None:
     from dtdebug.recorded import nccl_ras, stack_texts
 
     if nccl_ras.is_status(head.decode(errors="replace")):
-        return Thing(name, "ras", "a status of NCCL's RAS")
+        return Thing(name, "ras", "what NCCL's RAS has printed")
     if stack_texts.is_stacks(head):
         return Thing(name, "stacks", "stacks of processes")
     of_training = _OF_TRAINING.search(head) is not None
@@ -238,8 +238,8 @@ def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
         return Thing(name, "trace", "a trace of torch.profiler")
     if "entries" in keys and keys & {"pg_config", "pg_status", "version"}:
         return Thing(name, "dump", "a dump of the flight recorder")
-    if {"communicators", "nccl_version"} <= {*keys}:
-        return Thing(name, "ras", "a status of NCCL's RAS")
+    if {"communicators", "nccl_version"} <= {*keys} or {"event", "peer", "group"} <= {*keys}:
+        return Thing(name, "ras", "what NCCL's RAS has printed")
     if "cells" in keys or "nbformat" in keys:
         return Thing(name, "notebook", "a notebook")
     if "verdict" in keys or {"snapshot", "diagnosis"} <= {*keys}:

@@ -100,6 +100,45 @@ def test_each_state_is_read(said, kind, ranks, words):
     assert words in verdict.summary
 
 
+WATCHED = "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n======\n"
+GONE = "[2026-10-03 22:20:41] PEER_DEAD: Process 77 on node 10.0.0.2 managing GPU 1\n"
+EVENT = json.dumps({"timestamp": "2026-10-03 22:20:41", "group": "LIFECYCLE", "event": "PEER_DEAD", "details": "",
+                    "peer": {"host": "10.0.0.2", "pid": 77, "cuda_devs": [1], "nvml_devs": [1]}}, indent=2)  # fmt: skip
+EXAMINED = "".join(f"hpc-g31:70305 NCCL DIAG {line}\n" for line in (
+    "=== RAS Diagnostics ===", "[OK]   ECC: no uncorrected volatile errors across 8 ranks in comm 0x1f",
+    "RAS diagnostics completed in 12.3 ms across 8 RAS peers",
+))  # fmt: skip
+UNLIKE = "hpc-g31:70305 NCCL DIAG [INFO] NCCL environment: "
+DIFFERS = EXAMINED.replace("hpc-g31:70305 NCCL DIAG RAS", (
+    f"{UNLIKE}mismatch across 8 ranks in comm 0x1f for NCCL_ALGO\n{UNLIKE}NCCL_ALGO=Ring on rank(s) {{0,1,2,3}}\n"
+    "hpc-g31:70305 NCCL DIAG RAS"
+))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        (WATCHED + GONE, 1, "1 process (process 77 on node 10.0.0.2, GPU 1) is considered dead"),
+        (EVENT, 1, "1 process (process 77 on node 10.0.0.2, GPU 1) is considered dead"),
+        (f"{EVENT}\n{EVENT.replace('77', '78')}", 1, "2 processes (process 77 on node 10.0.0.2, GPU 1; process 78"),
+        (WATCHED, 1, "no dead process in what was watched"),
+        (EXAMINED, 0, "report no issue (ECC). It does not see whether operations end"),
+        (DIFFERS, 1, "mismatch across 8 ranks in comm 0x1f for NCCL_ALGO; NCCL_ALGO=Ring on rank(s) {0,1,2,3}."),
+        (f"step 1 loss 2.0\n{DIFFERS}", None, ""),
+    ],
+)
+def test_events_and_diagnostics_are_read_and_not_taken_for_the_output_of_a_job(tmp_path, capsys, said, status, words):
+    """They have no list of communicators; a report within a job's output leaves that a log."""
+    file = tmp_path / "ras.txt"
+    file.write_text(said)
+    found = main([str(file)])
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert words in shown
+    assert ("as the output of a job" in shown or "step" in said) is (status is None)
+    assert status is None or found == status
+
+
 @pytest.mark.parametrize(
     ("first", "second", "kind"),
     [

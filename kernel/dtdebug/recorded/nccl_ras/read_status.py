@@ -1,4 +1,4 @@
-"""Reads the status that NCCL's RAS prints: the tables and lists of its text, or its JSON."""
+"""Reads what NCCL's RAS prints: its status as text or JSON, the events of its monitoring mode, its diagnostics."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ _GROUP = re.compile(
 _DIFFER = re.compile(r"Communicator ranks have different (?:(?P<op>\w{1,30}) operation|status)")
 _HEAD = re.compile(r"Group +Comms +Nodes +Ranks +Ranks +Ranks +Status +Errors")
 _TIMEOUTS = re.compile(r"Encountered (?P<number>\d{1,7}) communication time")
+_EVENT = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_(?P<what>[A-Z_]{1,30}): (?P<process>Process .{1,200})")
+_EVENT_KEY = re.compile(r'"event": ?"PEER_')
+_MONITOR = "RAS Monitor Mode"
+_DIAGNOSTICS = re.compile(
+    r"(?:\S{1,255}:\d{1,9} )?NCCL DIAG (?:\[(?P<tag>OK|INFO)\] +(?P<check>[^:]{1,60}): (?P<words>.{1,400}))?"
+)
 _VERSION = re.compile(r"NCCL version (?P<version>\d[\w.+-]{0,30})")
 _TABLE = re.compile(
     r"\s{0,8}(?P<group>\d{1,6})\s{1,12}(?P<comms>\d{1,7})\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,15}\s{1,12}(?P<size>\d{1,7})"
@@ -40,7 +46,9 @@ _TOTALS = re.compile(r"\s{0,8}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12
 def is_status(text: str) -> bool:
     """True if a text is, or contains near its beginning, a status of RAS."""
     head = text[: 16 << 10]
-    if '"communicators"' in head and '"nccl_version"' in head:
+    if ('"communicators"' in head and '"nccl_version"' in head) or _EVENT_KEY.search(head):
+        return True
+    if head.lstrip().startswith(_MONITOR) or _is_diagnostics(head):
         return True
     return ("Job summary\n===" in head and "Communicators..." in text) or bool(
         _HEAD.search(head)
@@ -48,12 +56,22 @@ def is_status(text: str) -> bool:
     )
 
 
+def _is_diagnostics(head: str) -> bool:
+    """True for a report of diagnostics alone; one in a job's output is a part of that."""
+    lines = [line for line in head.splitlines()[:-1] if line.strip()]
+    return bool(lines) and all(map(_DIAGNOSTICS.match, lines))
+
+
 def read_status(text: str) -> list[Status]:
     """Return the statuses of a text, each of one query; raises RasError."""
-    if '"communicators"' in text and text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] == "{" and ('"communicators"' in text or _EVENT_KEY.search(text)):
         if budget.json_memory(text.encode(errors="replace")) > budget.MEMORY // 2:  # twice, as tables and as a status
             raise RasError("holds more than the status of a job does")
-        return [_of_json(document) for document in _documents(text)]
+        documents = list(_documents(text))
+        if not all(d.event or d.nccl_version or d.communicators for d in documents):
+            raise RasError("is neither a status nor an event of NCCL's RAS")
+        events = _of_events([d for d in documents if d.event])
+        return [*map(_of_json, (d for d in documents if not d.event)), *events]
     parts = re.split(r"(?m)^(?=NCCL version \d)", text)
     if len(parts) < 2:
         parts = re.split(r"(?m)^(?=Job summary$)", text)
@@ -107,11 +125,15 @@ class _Reader:
         self._counts = {"dead": 0, "silent": 0, "timeouts": 0}
         self._version = ""
         self._totals: tuple[int, int, int] | None = None
+        self._watched = False
+        self._checks: dict[str, list[str]] = {"OK": [], "INFO": []}
 
     def take(self, line: str) -> None:
         text = line.strip()
         if not text:
             self._comm, self._kind = None, ""
+        elif self._is_of_monitor(text) or self._is_of_diagnostics(text):
+            self._known = True
         elif m := _COMM.match(text):
             self._known = True
             name = f"#{m['name']}"
@@ -126,8 +148,7 @@ class _Reader:
             self._known, self._kind = True, "dead"
             self._counts["dead"] = int(m["number"])
         elif m := _PROCESS.match(text):
-            one = Member(pid=int(m["pid"]), host=m["host"], gpu=m["gpu"])
-            (self._dead if self._kind == "dead" else self._silent).append(one)
+            (self._dead if self._kind == "dead" else self._silent).append(_process(m))
         elif m := _TIMEOUTS.match(text):
             self._counts["timeouts"] = int(m["number"])
         elif m := _TABLE.match(line):
@@ -141,6 +162,22 @@ class _Reader:
             self._version = m["version"]
         elif text == "Job summary":
             self._known = True
+
+    def _is_of_monitor(self, text: str) -> bool:
+        m = _EVENT.match(text)
+        if m is None and not text.startswith(_MONITOR):
+            return False
+        self._watched = True
+        if m is not None and m["what"] == "DEAD" and (process := _PROCESS.match(m["process"])) is not None:
+            self._dead.append(_process(process))
+            self._counts["dead"] += 1
+        return True
+
+    def _is_of_diagnostics(self, text: str) -> bool:
+        m = _DIAGNOSTICS.match(text)
+        if m is not None and m["tag"]:
+            self._checks[m["tag"]].append(m["check"] if m["tag"] == "OK" else f"{m['check']}: {m['words']}")
+        return m is not None
 
     def _of_comm(self, comm: _Comm, text: str) -> None:
         if m := _MISSING.match(text):
@@ -188,7 +225,14 @@ class _Reader:
             silent_number=self._counts["silent"],
             flags=tuple(self._flags),
             timeouts=self._counts["timeouts"],
+            watched=self._watched,
+            passed=tuple(self._checks["OK"]),
+            issues=tuple(self._checks["INFO"]),
         )
+
+
+def _process(found: re.Match[str]) -> Member:
+    return Member(pid=int(found["pid"]), host=found["host"], gpu=found["gpu"])
 
 
 def _numbers(text: str) -> Iterator[int]:
@@ -228,8 +272,16 @@ class _Ras(msgspec.Struct):
     timeouts_count: int = 0
 
 
+class _Peer(msgspec.Struct):
+    host: str = ""
+    pid: int | None = None
+    cuda_devs: list[int] = []
+
+
 class _Document(msgspec.Struct):
-    communicators: list[_Comms]
+    communicators: list[_Comms] = []
+    event: str = ""
+    peer: _Peer = msgspec.field(default_factory=_Peer)
     nccl_version: str = ""
     ras: _Ras = msgspec.field(default_factory=_Ras)
 
@@ -278,6 +330,16 @@ def _of_json(document: _Document) -> Status:
         dead=tuple(dead.values()), dead_number=len(dead), silent=tuple(silent.values()), silent_number=len(silent),
         timeouts=document.ras.timeouts_count,
     )  # fmt: skip
+
+
+def _of_events(events: Sequence[_Document]) -> list[Status]:
+    """Return one status of all events of the monitoring mode; none if there are none."""
+    dead = [
+        Member(host=e.peer.host, pid=e.peer.pid, gpu=", ".join(map(str, e.peer.cuda_devs)))
+        for e in events
+        if e.event == "PEER_DEAD"
+    ]
+    return [Status(watched=True, dead=tuple(dead), dead_number=len(dead))] if events else []
 
 
 def _member(r: _Rank) -> Member:

@@ -72,3 +72,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     """Errors of the table of communicators: `MISMATCH`."""
     timeouts: int = 0
+    watched: bool = False
+    """True for the events of its monitoring mode, which has no list of communicators."""
+    passed: tuple[str, ...] = ()
+    """Checks of its diagnostics that report nothing."""
+    issues: tuple[str, ...] = ()
+    """Lines of its diagnostics about what may need a look."""

@@ -11,6 +11,7 @@ from dtdebug_taxonomy.model.ranks import CollectiveRef, Verdict, say, spell
 _NEXT = (
     "Ask once more: ncclras -v. Counts that do not rise name who is behind; in a healthy job they differ for moments."
 )
+_COMPARE = "Correct on those ranks what the lines name, and ask once more: ncclras -D"
 _FEW = 8
 
 
@@ -37,6 +38,21 @@ def verdict_of(statuses: Sequence[Status]) -> tuple[Verdict, str]:
 
 
 def _even(now: Status) -> tuple[Verdict, str]:
+    """Return the verdict on a status that names no rank."""
+    blind = "It does not see whether operations end."
+    if now.issues:
+        first, *more = now.issues
+        same = f"{first.partition(': ')[0]}: "
+        said = f"NCCL's diagnostics report {'; '.join((first, *(line.removeprefix(same) for line in more[:2])))}."
+        return Verdict(kind="not_understood", summary=said, evidence=now.issues[:_FEW]), _COMPARE
+    if now.passed:
+        checks = ", ".join(dict.fromkeys(now.passed))
+        return Verdict(
+            kind="none", confidence=0.5, summary=f"NCCL's diagnostics report no issue ({checks}). {blind}"
+        ), ""
+    if now.watched:
+        said = f"NCCL's RAS reports no dead process in what was watched. {blind}"
+        return Verdict(kind="not_understood", summary=said), _NEXT
     starting = next((c for c in now.communicators for m in c.mismatches if m.what == "status"), None)
     number = now.number or len(now.communicators)
     many = f"{number} communicator{'s' * (number != 1)}" if number else "No communicator"
@@ -53,7 +69,7 @@ def _even(now: Status) -> tuple[Verdict, str]:
     if now.timeouts:
         said = f"NCCL's RAS had {now.timeouts} time-outs while it asked the job's processes, and names none of them."
         return Verdict(kind="not_understood", summary=said), _NEXT
-    said = f"NCCL's RAS sees {many}{of}: no rank is missing, dead or behind. It does not see whether operations end."
+    said = f"NCCL's RAS sees {many}{of}: no rank is missing, dead or behind. {blind}"
     return Verdict(kind="none", confidence=0.5, summary=said), ""
 
 
