@@ -62,7 +62,7 @@ def find_parting(states: Iterable[RankState], verdict: Verdict) -> Parting | Non
     if found:
         _, one, other = max(found, key=lambda row: row[0])
         return _parting(one, other, verdict)
-    around = _way_around(known, keys, culprits, others)
+    around = _way_around(known, keys, culprits, others, verdict)
     if around is None:
         return None
     away = (known[rank] for rank in around.sides[0].ranks if rank in known) if around.sides else ()
@@ -229,7 +229,7 @@ def _sides(views: Sequence[_View], values: dict[int, tuple[NamedValue, ...]]) ->
 
 
 def _way_around(
-    known: dict[int, RankState], keys: Sequence[_Key], culprits: Sequence[int], others: Sequence[int]
+    known: dict[int, RankState], keys: Sequence[_Key], culprits: Sequence[int], others: Sequence[int], verdict: Verdict
 ) -> Parting | None:
     """Return the only test by which a rank can have gone around the others' place, if it did so in an earlier pass."""
     found: list[tuple[Sequence[int], list[_View]]] = []
@@ -237,9 +237,11 @@ def _way_around(
         for key in keys:
             stays = [v for r in staying if (v := _view(known[r], key)) is not None]
             went = [v for r in gone if (v := _view(known[r], key)) is not None]
-            unknown = all(v.outcome is None for v in went)
             around = bool(stays) and stays[0].branch.leaves in _AROUND and stays[0].branch.kind == "if"
-            if around and unknown and all(v.outcome is False for v in stays) and any(v.stands for v in stays):
+            if not around or not all(v.outcome is False for v in stays) or not any(v.stands for v in stays):
+                continue
+            skipped = verdict.kind == "skipped" and gone is culprits and _has_made_all_passes(went, stays)
+            if skipped or all(v.outcome is None for v in went):
                 found.append((gone, stays))
     if len(found) != 1 or _loops_differ(known, keys):
         return None
@@ -248,6 +250,13 @@ def _way_around(
     values = {v.rank: v.values for v in stays}
     sides = (Side(ranks=tuple(sorted(gone))), *_sides(stays, values))
     return Parting(branch=branch, text=branch.conditions[0].text, sides=sides, sure=False)
+
+
+def _has_made_all_passes(went: Sequence[_View], stays: Sequence[_View]) -> bool:
+    """True if ranks are behind a loop after the very pass in which the others wait: they left out an earlier call."""
+    turns = {v.branch.turn for v in (*went, *stays)}
+    past = bool(went) and all(v.branch.leaves == "continue" and not v.stands for v in went)
+    return past and len(turns) == 1 and all(t.text for t in next(iter(turns)))
 
 
 def _loops_differ(known: dict[int, RankState], keys: Sequence[_Key]) -> bool:

@@ -243,6 +243,29 @@ main(rows)
     assert found.branch.place.line == ranks.line("if row[0] > 1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows", "is_named"),
+    [("skipped", ["a c", "b"], True), ("skipped", ["a c", "b", "b"], False), ("extra", ["a c", "b"], False)],
+)
+def test_a_rank_behind_a_loop_of_as_many_passes_has_gone_around_a_call_before(program, kind, rows, is_named):
+    """Its last pass went like the others': only an earlier one can have left out the call, where passes are equal."""
+    ranks = program("""\
+def main(rows, last):
+    for number, row in enumerate(rows):
+        words = row.split()
+        if len(words) > 1:
+            continue
+        (len, wait)[number == last](row)
+    wait()
+main(rows, last)
+""")
+    one, other = ranks.state(1, rows=rows, last=9), ranks.state(0, rows=["a", "b"], last=1)
+    found, _ = parted(ranks, one, other, kind=kind)
+    at = found.branch.place.line if found is not None else 0
+    assert is_named is (at == ranks.line("if len(words)"))
+    assert not is_named or (found.sides[0].result, found.sides[1].result) == (None, False)
+
+
 def test_ranks_at_equal_values_have_no_parting(program):
     ranks = program("""\
 def main():
