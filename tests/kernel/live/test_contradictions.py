@@ -7,13 +7,14 @@ import msgspec
 import pytest
 
 from dtdebug.cli import main
-from dtdebug.live.job.conclude import conclude
+from dtdebug.live.job.conclude import conclude, load_case
 from dtdebug.live.job.first_death import ends
 from dtdebug.live.job.observe import LiveRanks, merge_states
 from dtdebug.live.job.reconcile import TwoLooks, reconcile_verdict
 from dtdebug.recorded.flight_recorder import analyse
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.logs import log as logs
+from dtdebug_taxonomy.model.account import Account, Place
 from dtdebug_taxonomy.model.claims import Record
 from dtdebug_taxonomy.model.ranks import FINISHED, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -59,6 +60,39 @@ def test_a_rank_that_moved_and_sleeps_now_is_not_said_to_compute():
         assert "comput" not in said
         assert "uses the CPU" not in said
         assert "counters or stacks changed" in said
+
+
+def test_a_dump_of_an_attempt_before_is_not_compared_with_the_ranks_of_this_one(tmp_path):
+    """A rank that was ended before it came to its first collective did not call those in an old file of its name."""
+    steps = [("all_reduce", 8, 3)] * 3
+    program = tmp_path / "train.py"
+    folder = written(tmp_path / "f", {0: dump(steps, program), 1: dump(steps[:2], program)})
+    os.utime(folder / "rank_0", (1_000.0, 1_000.0))
+
+    found = analyse(folder, states=[rank(0, 2, stack=place(3)), rank(1, 2, stack=place(4))], since=999.5)
+    assert found.ranks == (1,)
+    assert "rank 0: its dump is of an attempt before, and was left out" in found.notes
+    assert analyse(folder, states=[rank(0, 2), rank(1, 2)]).ranks == (0, 1)
+
+
+def test_the_answer_of_ranks_that_stood_stays_when_their_job_is_ended(tmp_path):
+    """Ended ranks show less, and the launcher's last lines say nothing of the hang: unless one failed by itself."""
+    (folder := RunFolder(tmp_path)).ranks.mkdir()
+    stood = (rank(0, 2, op="all_reduce", stack=place(9), pid=7), rank(1, 2, stack=place(8), pid=8))
+    hang = conclude(folder, LiveRanks(states=stood, progress={0: "stuck", 1: "stuck"}, seconds=60.0), moving=False)
+    told = msgspec.structs.replace(
+        hang, accounts=(Account(place=Place(file="/job/a.py", line=8)),), notes=("as it stood",)
+    )
+    ended = tuple(msgspec.structs.replace(s, alive=False, signal="SIGTERM") for s in stood)
+    seen = LiveRanks(states=ended, verdict=hang.verdict, measured=True)
+
+    found = conclude(folder, seen, standing=told)
+    assert (found.accounts, found.diagnosis, found.verdict) == (told.accounts, hang.diagnosis, hang.verdict)
+    assert found.notes[0] == "as it stood"
+    assert {s.alive for s in found.ranks} == {False}
+    assert load_case(folder) == found
+    failed = msgspec.structs.replace(ended[1], signal="", exit_code=1, exception="KeyError: 'x'", time=2e9)
+    assert conclude(folder, msgspec.structs.replace(seen, states=(ended[0], failed)), standing=told).accounts == ()
 
 
 def test_what_a_rank_was_in_is_over_once_it_is_elsewhere():

@@ -571,6 +571,23 @@ def test_the_first_error_of_each_earlier_attempt_is_told():
     assert ("attempt 2 ended before and is left out",) == found.notes[1:]
 
 
+@pytest.mark.parametrize(
+    ("again", "printed"),
+    [
+        ("", "step 7"),
+        ("OSError: full", "[rank1]: OSError: full\nstep 7"),  # the last attempt raised the same
+    ],
+)
+def test_what_earlier_attempts_printed_is_no_end_of_the_last_one(again, printed):
+    """Their lines keep their numbers; the launcher names ended processes."""
+    early = attempt("0", 1, pid=17, exception="OSError: full\nat 3")
+    output = f"step 1\n[rank1]: OSError: full\nfailed (exitcode: 1) local_rank: 1 (pid: 17) of binary\n{printed}\n"
+    found = attempts([early, attempt("1", 0, alive=True), attempt("1", 1, exception=again)])
+
+    assert f"\n\n\n{printed}\n" == found.of_last(output)
+    assert output == attempts([attempt("1", 0, alive=True)]).of_last(output)
+
+
 @pytest.mark.ranks
 def test_a_hang_is_seen_from_outside_reported_and_ended(tmp_path):
     """The rank that does not come is named with the line where it is, by `attach` and by the run itself."""

@@ -45,6 +45,8 @@ _ACCOUNTS_SAVED = 8
 """Maximum number of accounts in a case."""
 _FOUND_LIMIT = 256 << 20
 """Maximum size in bytes of a saved verdict with its ranks."""
+_RESTS = 0.4
+"""Confidence up to which the rank that is waited for was at work; that it rests now is news."""
 _SUCCESS = Record(source="exit", words="exit status 0 of the job")
 
 
@@ -58,13 +60,14 @@ def conclude(
     moving: bool | None = None,
     hosts: Sequence[Host] = (),
     curves: Sequence[str] = (),
+    standing: Case | None = None,
     keep: bool = True,
 ) -> Case:
     """Return the verdict and the diagnosis on observed states, with everything in the run's folder.
 
     `moving`: True if the ranks still moved then, None if not watched. `hosts`: what the job's hosts report about
-    themselves. `curves`: notes on what it printed of its training. `keep`: save this case in the folder as the result
-    of the run.
+    themselves. `curves`: notes on what it printed of its training. `standing`: the case of these ranks while they
+    stood, which is the answer if their ends add nothing. `keep`: save this case in the folder as the result of the run.
     """
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
@@ -73,7 +76,7 @@ def conclude(
     deaths = [death for death in deaths if death.pid not in ended_before]
     silent = [s.pid for s in seen.states if s.pid and s.alive is False and _is_silent(folder, s)]
     basis = Basis(
-        output=output,
+        output=tried.of_last(output),
         earlier=seen.verdict,
         measured=seen.measured,
         moving=moving,
@@ -83,6 +86,7 @@ def conclude(
         starved=starved,
         starvations=starvations,
         silent=silent,
+        since=tried.since,
     )
     verdict, ended, missing, more, *_ = judge(folder, add_crash_stacks(folder, seen.states), basis)
     verdict = limit_verdict(verdict, ended.states, unread(ended.states, hosts))
@@ -90,6 +94,17 @@ def conclude(
     if not any(now in ("busy", "slow") for now in seen.progress.values()):
         verdict = tell_lines_apart(verdict, ended.states)
     said = [*seen.notes, *ended.notes, *first_death.correction(ended.named, verdict.culprits, ended.states)]
+    if standing is not None and essence(verdict) == essence(standing.verdict):
+        found = msgspec.structs.replace(
+            standing,
+            ranks=tuple(msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states),
+            coverage=add_host_coverage(coverage(ended.states, output, missing, (*notes, *more)), ended.states, hosts),
+            notes=tuple(dict.fromkeys((*standing.notes, *notes, *said, *more, *curves))),
+            next="",
+        )
+        if folder is not None and keep:
+            _save(folder, found)
+        return found
     told = accounts_of(ended.states, verdict)
     parting = parting_of(ended.states, verdict)
     ranks = [msgspec.structs.replace(s, accounts=(), branches=()) for s in ended.states]
@@ -112,7 +127,8 @@ def conclude(
     )
     run = folder.load_run() if folder is not None else None
     if seen.printed is None and not seen.measured:
-        verdict = _by_output(verdict, ended.states, snapshot)
+        of_last = msgspec.structs.replace(snapshot, output=tried.of_last(snapshot.output))
+        verdict = _by_output(verdict, ended.states, of_last)
     verdict = verdict_without_ranks(verdict, ended.states, snapshot, run)
     snapshot = msgspec.structs.replace(snapshot, accounts=(*told, *standing_accounts(verdict, ended.states, told)))
     snapshot = _add_source_findings(msgspec.structs.replace(snapshot, verdict=verdict))
@@ -137,6 +153,11 @@ def conclude(
     if folder is not None and keep:
         _save(folder, found)
     return found
+
+
+def essence(verdict: Verdict) -> tuple[object, ...]:
+    """Return what a user has to be told again if it changes."""
+    return verdict.kind, verdict.culprits, verdict.collective, verdict.open, verdict.confidence > _RESTS
 
 
 def _by_output(verdict: Verdict, states: Sequence[RankState], snapshot: Snapshot) -> Verdict:

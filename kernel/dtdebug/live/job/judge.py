@@ -42,6 +42,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     starvations: int = 0
     silent: Collection[int] = ()
     """See `ends.ends`."""
+    since: float = 0.0
+    """End of the job's attempt before."""
 
 
 class Judgement(NamedTuple):
@@ -69,7 +71,7 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
         starvations=basis.starvations,
         silent=basis.silent,
     )
-    found, notes = analyse_records(folder, ended.states, moving=basis.moving, timeline=timeline)
+    found, notes = analyse_records(folder, ended.states, moving=basis.moving, since=basis.since, timeline=timeline)
     verdict = first_death.settle(found.verdict if found else None, ended, basis.earlier, measured=basis.measured)
     before = [first_death.undo_interrupt(state) for state in ended.states]
     is_earlier = verdict is not None and verdict is basis.earlier
@@ -88,13 +90,18 @@ def judge(folder: RunFolder | None, states: Sequence[RankState], basis: Basis, *
 
 
 def analyse_records(
-    folder: RunFolder | None, states: Sequence[RankState], *, moving: bool | None = None, timeline: bool = False
+    folder: RunFolder | None,
+    states: Sequence[RankState],
+    *,
+    moving: bool | None = None,
+    since: float = 0.0,
+    timeline: bool = False,
 ) -> tuple[Analysis | None, tuple[str, ...]]:
     """Return the analysis of the records, with its notes; a defect in it leaves only the ends of the ranks."""
     seen = [first_death.undo_interrupt(state) for state in states]
     try:
         if folder is not None and folder.flight.is_dir():
-            found = analyse(folder.flight, states=seen, moving=moving, timeline=timeline)
+            found = analyse(folder.flight, states=seen, moving=moving, since=since, timeline=timeline)
         else:
             with tempfile.TemporaryDirectory() as empty:
                 found = analyse(Path(empty), states=seen, moving=moving, timeline=timeline)

@@ -15,7 +15,7 @@ from dtdebug.live.hosts import rendezvous_verdict
 from dtdebug.live.hosts.launcher_state import waiting
 from dtdebug.live.hosts.presence import HostView, Presence
 from dtdebug.live.job import progress
-from dtdebug.live.job.conclude import conclude, printed_output
+from dtdebug.live.job.conclude import conclude, essence, printed_output
 from dtdebug.live.job.first_word import AFTER, first_word
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import LiveRanks, alive, ask_ranks, before_interrupt, exchange_views, last, merge_states
@@ -23,7 +23,7 @@ from dtdebug.live.job.printed_curves import PrintedCurves, fault_notes, final_li
 from dtdebug.live.job.ras_view import with_ras
 from dtdebug.live.job.relay import Relay
 from dtdebug.live.job.reporter import Options, Speaker
-from dtdebug.live.job.restarts import attempt
+from dtdebug.live.job.restarts import attempt, attempts
 from dtdebug.live.probe.liveness import Deaths, Progress, end, living
 from dtdebug.live.probe.processes import MemoryKills
 from dtdebug.privacy.sanitize import clean
@@ -41,8 +41,6 @@ _AGAIN = 60.0
 """Seconds until a reported hang is examined again."""
 _MOVING = 4.0
 """Seconds without changed counters in a job that moves: records are written every two."""
-_RESTS = 0.4
-"""Confidence up to which the rank that is waited for was at work; that it rests now is news."""
 _PATIENCE, _UNFINISHED = 5.0, 15.0
 """Seconds from SIGTERM to SIGKILL, and for an observation that began before the end of the job."""
 
@@ -73,6 +71,8 @@ class Monitor:
         self._last: tuple[Case, str] | None = None
         self._hang: Verdict | None = None
         """Last verdict on a hang, even if a counter has moved since."""
+        self._standing: Case | None = None
+        """Case of that verdict."""
         self._foretell_after = AFTER
         """Seconds without progress until the first word, which is said once."""
         self._moves = 0
@@ -111,6 +111,8 @@ class Monitor:
 
     def conclude(self, what: str) -> None:
         """Report what is found after the end."""
+        from dtdebug.live.job.saved_case import without_step
+
         if (self._options.stop_on_hang or self._options.stop_unexplained) and self._hosts.has_stopped_host():
             self.stopped = True
             self._defer()
@@ -145,6 +147,7 @@ class Monitor:
             moving=(self._moving and self._hang is None) or None,
             hosts=self._hosts.all(),
             curves=fault_notes(reading),
+            standing=self._standing if self._hang is not None and not restarted else None,
         )
         if self.interrupted and found.verdict.kind == "none" and not self._options.output:
             self._speaker.remark(
@@ -152,7 +155,8 @@ class Monitor:
             )
             self._speaker.show(final_lines(reading, full=self._options.full))
             return
-        known = self._hang is not None and _essence(found.verdict) == _essence(self._hang)
+        found = without_step(found, "dtdebug attach")  # nobody is left to ask
+        known = self._hang is not None and essence(found.verdict) == essence(self._hang)
         with suppress(Exception):  # an additional remark must not cost the answer
             if note := self._options.foreseen(found):
                 found = msgspec.structs.replace(found, notes=(note, *found.notes))
@@ -235,7 +239,8 @@ class Monitor:
         seen = ask_ranks(self._folder, twice=False)
         if self.interrupted and not self._moving:
             seen = msgspec.structs.replace(seen, states=before_interrupt(seen.states, self._before)[0])
-        found, _ = analyse_records(self._folder, seen.states, moving=self._moving or None)
+        tried = attempts(seen.states)
+        found, _ = analyse_records(self._folder, tried.last, moving=self._moving or None, since=tried.since)
         verdict = found.verdict if found is not None else None
         stands = verdict is not None and verdict.kind not in ("none", "not_understood", "dead")
         self._seen = msgspec.structs.replace(
@@ -313,13 +318,13 @@ class Monitor:
             return
         if self._ends(found):  # nobody can look into it then
             found = msgspec.structs.replace(found, next="")
-        self._hang = found.verdict
+        self._hang, self._standing = found.verdict, found
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
             return
         if not keep:
             self._defer()
             self._hosts.await_report()
-        elif self._reported is None or _essence(found.verdict) != _essence(self._reported):
+        elif self._reported is None or essence(found.verdict) != essence(self._reported):
             self._reported = found.verdict
             what = f"no rank has made progress for {standing:.0f} s"
             if self._ends(found):
@@ -359,7 +364,3 @@ class Monitor:
         told = [r.pid for r in self._records if r.host == socket.gethostname() and r.alive is not False]
         here = str(self._folder.path.absolute())
         return [pid for pid in living(told) if variables(pid).get(VARIABLE) == here]
-
-
-def _essence(verdict: Verdict) -> tuple[object, ...]:
-    return verdict.kind, verdict.culprits, verdict.collective, verdict.open, verdict.confidence > _RESTS

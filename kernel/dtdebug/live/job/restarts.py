@@ -82,6 +82,28 @@ class Attempts(NamedTuple):
     earlier: tuple[RankState, ...]
     """Ranks that have ended; one that is still running may hold what the last attempt needs."""
 
+    def of_last(self, output: str) -> str:
+        """Return the output with empty lines in place of those of earlier attempts.
+
+        They reach to the last line that names an ended process of these, or has its exception once more than the ranks
+        of the last attempt have raised it.
+        """
+        if not self.earlier:
+            return output
+        rows = output.split("\n")
+        ended = [f"(pid: {state.pid})" for state in self.earlier if state.pid]
+        last = max((n for n, row in enumerate(rows) if any(pid in row for pid in ended)), default=-1)
+        for words in {_first_line(state.exception) for state in self.earlier if state.exception}:
+            again = sum(_first_line(state.exception) == words for state in self.last)
+            found = [n for n, row in enumerate(rows) if words in row]
+            last = max(last, *found[: len(found) - again][-1:], -1)
+        return "\n".join(("" if n <= last else row) for n, row in enumerate(rows))
+
+    @property
+    def since(self) -> float:
+        """Return when the latest of the earlier attempts ended; 0.0 without one."""
+        return max(((s.time or 0.0) + s.clock_offset for s in self.earlier), default=0.0)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Return one note for each earlier attempt: what ended it."""
@@ -108,6 +130,10 @@ def attempts(states: Sequence[RankState]) -> Attempts:
 def _number(state: RankState) -> int:
     text = state.environment.get(_COUNT, "")
     return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def _first_line(exception: str) -> str:
+    return exception.partition("\n")[0]
 
 
 def _attempt_note(number: int, states: Iterable[RankState]) -> str:

@@ -43,12 +43,14 @@ def analyse(
     states: Sequence[RankState] = (),
     *,
     moving: bool | None = None,
+    since: float = 0.0,
     timeline: bool = False,
 ) -> Analysis:
     """Return the verdict on the dumps in a folder, refined by live records if there are any.
 
     `moving` is an observer's result: True if the ranks' counters moved until the dumps were taken, so that nothing
     hung; False if they did not, so that pending operations hang; None without an observer: the dumps' times decide.
+    `since`: the end of the job's attempt before, whose dumps show nothing of this one; 0 if there was none.
 
     Raises:
         FlightError: the folder can't be read, or holds no dump and there are no live records.
@@ -61,6 +63,9 @@ def analyse(
     for rank in _older(programs, states):
         del programs[rank]
         notes.append(f"rank {rank}: its dump is from before it was asked, and was left out")
+    for rank in [r for r, p in programs.items() if since and p.taken and p.taken < since + _LAST]:
+        del programs[rank]
+        notes.append(f"rank {rank}: its dump is of an attempt before, and was left out")
     if not programs and not states:
         said = f" ({notes[0]})" if notes else ""
         raise FlightError(f"{folder}: no flight-recorder dump of a rank can be read{said}")
@@ -89,6 +94,10 @@ def analyse(
 
 _APART = 2.0
 """Minimum age difference, in seconds, between a stale dump and those of ranks that were asked together."""
+
+
+_LAST = 1.0
+"""Seconds after the last record of a rank in which it may still write its dump; ranks take longer to start again."""
 
 
 def _older(programs: Mapping[int, Program], states: Sequence[RankState]) -> list[int]:
