@@ -202,8 +202,12 @@ def _event_of(reading: Reading) -> str:
     if reading.is_complaint and not d.happened:
         return f"Not understood: the words report a failure, and nothing known stands in {_extent(reading.snapshot)}."
     if reading.status == "not_understood":
+        from dtdebug.privacy.sanitize import one_line
         from dtdebug.recorded.job_logs import clearance
 
+        number, words = reading.alarm
+        if number:
+            return f"Not understood: no step of a training is printed, and line {number:,} says: {one_line(words, 200)}"
         return clearance.not_understood(reading.share)
     if not d.happened:
         measure = f": {reading.share.words}" if reading.share.lines else ""

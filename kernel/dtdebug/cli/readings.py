@@ -156,6 +156,14 @@ class Reading(NamedTuple):
         return self.job is None and complains(self.snapshot.situation)
 
     @property
+    def alarm(self) -> tuple[int, str]:
+        """Line of the only log that reports an end or a fault, with no step of a training; (0, "") without one."""
+        from dtdebug_taxonomy.logs.log import read_output
+        from dtdebug_taxonomy.logs.log_end import unexplained_alarm
+
+        return (0, "") if self.job is not None else unexplained_alarm(read_output(self.snapshot))
+
+    @property
     def subject(self) -> Subject:
         """Subject of the answer."""
         from dtdebug_taxonomy.explanations.leads import Seen, subject_of
@@ -190,7 +198,8 @@ class Reading(NamedTuple):
             return "program_error"
         if self.is_prose or self.is_complaint:
             return "not_understood"
-        return "no_failure" if self.share.is_enough or not self.snapshot.output.strip() else "not_understood"
+        known = self.share.is_enough or not self.snapshot.output.strip()
+        return "no_failure" if known and not self.alarm[0] else "not_understood"
 
 
 def read_logs(logs: Logs, asked: Asked) -> Reading:

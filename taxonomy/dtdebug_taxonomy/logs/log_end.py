@@ -27,6 +27,11 @@ _ENDS = re.compile(
     r"|best|eval|valid|test|bye|terminat|cancel|kill|abort|interrupt|preempt|error|exception|fail|success|summary)"
 )
 """Words with which a program, its launcher or a scheduler ends, or a part of a training."""
+_ALARM = re.compile(
+    r"(?i)(?<!0 )(?<!no )(?<!not )\b(?:killed|died|dead|evicted|aborted|held|crashed|exceeded|gone over|unreachable"
+    r"|exhausted|unresponsive|mismatch|out of memory)\b"
+)
+"""Words for what goes wrong outside of a program, as schedulers and monitors report it."""
 _OF = re.compile(r" {0,3}(?:/|of) {0,8}(\d{1,9})\b")
 _BARE_STEP = re.compile(r"(?:^|[ \[(|])(\d{1,9}) ?/ ?(\d{1,9})(?=[\]) |,:]|$)")
 """Step of a plan without a name, in a line that reports progress."""
@@ -81,6 +86,17 @@ def has_reached_plan(log: Log) -> bool:
             planned = int(total[total.re.groups]) if total is not None else 0
             return _STEPS <= planned <= int(found[1]) and "epoch" not in line.body.lower()
     return False
+
+
+def unexplained_alarm(log: Log) -> tuple[int, str]:
+    """Return number and text of the last line that reports an end or a fault, in a log without any step of a training.
+
+    Nothing shows that the job went on after it.
+    """
+    if any(PROGRESS.search(line.body[:_LONGEST]) for line in log.lines):
+        return 0, ""
+    found = (line for line in reversed(log.lines[-_ALL:]) if _ALARM.search(line.body[:_LONGEST]))
+    return next(((line.number, line.body.strip()) for line in found), (0, ""))
 
 
 def _says_end(body: str) -> bool:

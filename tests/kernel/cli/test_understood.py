@@ -169,3 +169,22 @@ def test_a_post_that_complains_is_never_cleared(tmp_path: Path, capsys: pytest.C
 
     assert main([str(post)]) == 1
     assert "no known failure" not in capsys.readouterr().out.lower()
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "status"),
+    [
+        ("[22:14:07] monitor: pid=77 gpu=6 unreachable", "", "not_understood"),
+        ("[22:14:07] monitor: pid=77 gpu=6 unreachable", "[22:14:09] step 40 loss 2.25", "no_failure"),
+        ("[22:14:07] monitor: gpu=6 pids=8, 0 unreachable", "", "no_failure"),
+    ],
+)
+def test_a_report_of_a_fault_without_any_step_of_training_is_no_all_clear(tmp_path, capsys, line, step, status):
+    """Nothing shows that a job went on after it; the line is shown, as nothing known explains it."""
+    file = tmp_path / "monitor.log"
+    file.write_text("\n".join(["[22:14:05] monitor: nccl=2.29 gpu=0 pids=8", line, *([step] if step else [])]) + "\n")
+
+    assert main([str(file), "--format", "json"]) == (0 if status == "no_failure" else 1)
+    assert json.loads(capsys.readouterr().out)["status"] == status
+    main([str(file)])
+    assert ("line 2 says: monitor: pid=77" in capsys.readouterr().out) is (status == "not_understood")
