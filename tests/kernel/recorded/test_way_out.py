@@ -3,6 +3,7 @@
 import pytest
 
 from dtdebug.recorded.flight_recorder.loop_exits import runs_out, ways_of
+from dtdebug.recorded.flight_recorder.source_branches import comes_back
 from dtdebug_taxonomy.model.ranks import Frame
 
 SOURCE = """\
@@ -114,6 +115,27 @@ def test_what_leaves_the_loops_of_a_call_is_read_from_the_source(
 
     assert (statements, certain) == ([frame.code for frame in found.statements], found.certain)
     assert data == runs_out(frame)
+
+
+@pytest.mark.parametrize(
+    ("body", "back"),
+    [
+        ("train()\nCALL\nAFTER", True),
+        ("for epoch in range(2):\n    CALL\n    AFTER", True),
+        ("for epoch in range(2):\n    if bad():\n        continue\n    CALL\n    AFTER", False),
+        ("CALL\nif rank == 0:\n    AFTER", False),
+        ("for epoch in range(2):\n    CALL\nAFTER", False),
+        ("AFTER\nCALL", False),
+        ("if rank == 0:\n    CALL\nelse:\n    AFTER", False),
+    ],
+)
+def test_a_rank_behind_a_call_in_every_pass_is_back_from_it(tmp_path, body, back):
+    """Not where a condition, or another pass, may lead past the call."""
+    path = tmp_path / "train.py"
+    path.write_text(body)
+    call, after = (next(n for n, row in enumerate(body.splitlines(), 1) if word in row) for word in ("CALL", "AFTER"))
+
+    assert comes_back(str(path), call, after) is back
 
 
 def test_without_the_source_nothing_is_said(tmp_path):

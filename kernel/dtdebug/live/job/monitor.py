@@ -318,7 +318,9 @@ class Monitor:
             return
         if self._ends(found):  # nobody can look into it then
             found = msgspec.structs.replace(found, next="")
-        self._hang, self._standing = found.verdict, found
+        same = self._hang is not None and essence(found.verdict) == essence(self._hang)
+        if not same and (self._hang is None or not self._stop.is_set()):  # ranks that end meanwhile show less
+            self._hang, self._standing = found.verdict, found
         if self._stop.is_set():  # it has ended meanwhile: one report is enough
             return
         if not keep:

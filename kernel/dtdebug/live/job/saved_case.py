@@ -134,7 +134,8 @@ def without_step(case: Case, command: str) -> Case:
     """Return the case without a next step that has been taken, or that needs a job that has ended."""
     d = case.diagnosis
     if d is not None and d.next is not None and command in d.next.command:
-        case = msgspec.structs.replace(case, diagnosis=msgspec.structs.replace(d, next=None))
+        question = None if case.verdict.culprits else d.question  # it weighed less than that step
+        case = msgspec.structs.replace(case, diagnosis=msgspec.structs.replace(d, next=None, question=question))
     return msgspec.structs.replace(case, next="") if command in case.next else case
 
 

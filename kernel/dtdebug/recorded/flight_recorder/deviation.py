@@ -13,6 +13,7 @@ from dtdebug.recorded.flight_recorder.loop_exits import runs_out
 from dtdebug.recorded.flight_recorder.rank_program import Symbol
 from dtdebug_taxonomy.model.claims import LOOP_ENDED
 from dtdebug_taxonomy.model.ranks import Frame, Kind
+from dtdebug_taxonomy.stacks.frames import own_frames
 
 _SHIFTS = 32
 """Maximum number of consecutive calls that may be missing or added."""
@@ -213,6 +214,10 @@ def _by_source(
         if source_branches.left_loop(one.file, other.line, one.line):
             left = LOOP_ENDED if runs_out(other) else "it has left the loop in which the others call"
             return "skipped", True, f"{left} {there}"
+        inner = own_frames(expected_site)
+        deepest = inner[-1] if inner and inner[-1] != other else None
+        if deepest and source_branches.comes_back(one.file, other.line, one.line) and runs_out(deepest):
+            return "skipped", True, f"{LOOP_ENDED} {there}"
         if read.strange and apart is False and not came_by and one.line > other.line:
             return "skipped", True, f"it is at {here}, behind {there} in the source, and was never there"
         if read.strange and apart is False:

@@ -84,6 +84,21 @@ def left_loop(file: str, inside: int, after: int) -> bool | None:
     return False
 
 
+def comes_back(file: str, call: int, after: int) -> bool:
+    """True if one line follows another in the same block, so that a rank at the second is back from the first."""
+    parsed = tree(file)
+    for node in ast.walk(parsed) if parsed is not None else ():
+        for found in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            block: list[ast.stmt] = found if isinstance(found, list) else []
+            at = next((i for i, each in enumerate(block) if call in _span([each])), None)
+            if at is None or isinstance(block[at], _SOMETIMES):
+                continue
+            behind = next((each for each in block[at + 1 :] if after in _span([each])), None)
+            if behind is not None:
+                return not isinstance(behind, _SOMETIMES) and not (isinstance(node, _LOOPS) and _skips(node))
+    return False
+
+
 def _skips(loop: ast.AST) -> bool:
     """True if a pass may skip the rest of the body."""
     return any(isinstance(node, ast.Continue) for node in ast.walk(loop))
