@@ -136,6 +136,20 @@ def test_a_loss_that_rises_and_stays_diverges_from_a_step():
     assert "at the end" in row.says
 
 
+def test_a_loss_that_grows_faster_and_faster_to_the_end_diverges_and_is_no_spike():
+    """Its last values are far apart, as each is a multiple of the one before."""
+    rows = [0.35 + 3 * (n + 1) ** -0.6 if n < 72 else 0.5 * 1.21 ** (n - 72) for n in range(120)]
+    lines = [
+        f" --> STEP: {n % 40}/40 -- GLOBAL_STEP: {25 * n}\n     | > loss: {value:.5f}  ({value:.5f})\n"
+        for n, value in enumerate(rows, 1)
+    ]
+    (found,) = findings(read_printed("".join(lines), "a.log").curves)
+
+    assert (found.kind, found.curve) == ("diverges", "loss")
+    assert "step 1,8" in found.says or "step 1,9" in found.says
+    assert [] == findings(read_printed("".join(lines[:72]), "a.log").curves)
+
+
 def test_a_spike_from_which_the_loss_comes_back_is_no_fault():
     losses = falling()
     losses[150] = 30.0

@@ -182,9 +182,10 @@ def diverges(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
     if min(values) < 0 < max(values) and rise < max(1.5 * fell, 3 * noise * _DIVERGED):
         return None
     held = max(2, len(levels) // 10)
-    if min(levels[-held:]) < low + _REGAINED * rise or (_is_cyclic(rates) and last < 1.1 * start):
+    climbs = levels[-held - 1 :] == sorted(levels[-held - 1 :]) and levels[-held] > max(start, low + _DIVERGED * noise)
+    if (min(levels[-held:]) < low + _REGAINED * rise and not climbs) or (_is_cyclic(rates) and last < 1.1 * start):
         return None
-    onset = _onset(values, parts, least, low + max(3 * noise, 0.1 * rise))
+    onset = _onset(values, parts, least, low + max(3 * noise, 0.1 * min(rise, max(fell, abs(low)))))
     at = places[onset]
     bottom = places[min(range(parts[least].begin, parts[least].end), key=values.__getitem__)]
     says = f"The {title(curve)} diverges from {curve.label(at)} on: {spell(low)} before, {spell(last)} at the end"
@@ -309,6 +310,8 @@ def spike(curve: Curve) -> CurveFinding | None:
     if over[top] < _SPIKE * noise or over[top] < _HIGHER * abs(usual[top]):
         return None
     if rest and over[top] < _ALONE * max(rest):
+        return None
+    if median(values[top + 1 : top + 61]) > usual[top] + over[top] / 2:  # it does not come back
         return None
     at = places[top]
     says = (

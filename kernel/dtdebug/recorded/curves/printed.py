@@ -43,6 +43,7 @@ _STEP = re.compile(
     rb"(?: {0,4}/ {0,9}(\d{1,12}))?",
     re.ASCII,
 )
+_GLOBAL_STEP = re.compile(rb"(?i)\bglobal[ _]step\b['\"]?[ _:=#\[(]{0,12}(\d{1,12})(?![\d.:])", re.ASCII)
 _EPOCH = re.compile(
     rb"(?i)\bepochs?\b['\"]?(?:\(train\)|\(val\))?[ _:=#\[(\"']{0,6}(\d{1,6}(?:\.\d{1,18})?)(?![\d:])", re.ASCII
 )
@@ -71,7 +72,9 @@ _NOT_LOADED = re.compile(
     rb"(?i)\b(?:no|not|without|n't|fail(?:ed|ure)?|unable|skip\w{0,4}|if|eval\w{0,7}|test\w{0,3})\b", re.ASCII
 )
 """Words of a line that loads nothing into the training."""
-_ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", b"%|", b"[batch=")
+_HEADS = (b"%|", b"[batch=", b"lobal_step", b"lobal step", b"GLOBAL_STEP", b"GLOBAL STEP")
+"""Lines that count for those below them hold one of these."""
+_ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", *_HEADS)
 _MANY, _EACH = 12_000, 4
 """Lines of one shape that are read; after them, each fourth is. NaN is another shape, and so is never left out."""
 _BARREN, _AMONG = 64, 16
@@ -197,7 +200,7 @@ class PrintedLines:
                 break
         if any(word in line for word in _VALUES):
             tells = self._line(line, number, shape) or tells
-        elif b"%|" in line or b"[batch=" in line:
+        elif any(word in line for word in _HEADS):
             self._counter(line, number)
             tells = True
         if tells:
@@ -330,8 +333,9 @@ class PrintedLines:
         return Plan(tuple(places), tuple(v.name for v in wanted), count.unit, {}, [0]) if wanted else None
 
     def _counter(self, line: bytes, number: int) -> None:
-        found = _BAR.search(line) or _STEP.search(line)
-        if found is not None and found[2]:
+        if (whole := _GLOBAL_STEP.search(line)) is not None:
+            self._head = Head(float(whole[1]), 0.0, number)
+        elif (found := _BAR.search(line) or _STEP.search(line)) is not None and found[2]:
             self._head = Head(float(found[1]), float(found[2]), number)
 
     def _pairs(self, line: bytes) -> Iterator[Value]:
