@@ -91,7 +91,7 @@ def has_reached_plan(log: Log) -> bool:
 def unexplained_alarm(log: Log) -> tuple[int, str]:
     """Return number and text of the last line that reports an end or a fault, in a log without any step of a training.
 
-    Nothing shows that the job went on after it.
+    Nothing shows that the job continued after it.
     """
     if any(PROGRESS.search(line.body[:_LONGEST]) for line in log.lines):
         return 0, ""

@@ -30,7 +30,6 @@ from dtdebug.live.probe.liveness import Death
 from dtdebug.privacy.sanitize import plain
 from dtdebug.recorded.flight_recorder.source_branches import exclusive
 from dtdebug.storage import state_dir as files
-from dtdebug.storage.last_failure import LastFailure
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.inference.lines_apart import step_of_lines_apart, tell_lines_apart
@@ -70,8 +69,6 @@ def conclude(
     themselves. `curves`: notes on what it printed of its training. `standing`: the case of these ranks while they
     stood, which is the answer if their ends add nothing. `keep`: save this case in the folder as the result of the run.
     """
-    from dtdebug.live.job.saved_case import snapshot_of
-
     output, first_lines, notes = _output(folder)
     tried = attempts(seen.states)
     seen = msgspec.structs.replace(seen, states=tried.last, notes=(*seen.notes, *tried.notes))
@@ -105,8 +102,6 @@ def conclude(
             notes=tuple(dict.fromkeys((*standing.notes, *notes, *said, *more, *curves))),
             next="",
         )
-        if found.diagnosis is not None:
-            LastFailure(snapshot=snapshot_of(found, folder), diagnosis=found.diagnosis).save()
         if folder is not None and keep:
             _save(folder, found)
         return found
@@ -297,6 +292,7 @@ def _output(folder: RunFolder | None) -> tuple[str, tuple[tuple[int, int], ...],
 def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None:
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.storage import doctor_result, editor_marks
+    from dtdebug.storage.last_failure import LastFailure
     from dtdebug_taxonomy.knowledge.loader import load
 
     run = folder.load_run() if folder is not None else None

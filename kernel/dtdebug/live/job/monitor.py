@@ -111,7 +111,8 @@ class Monitor:
 
     def conclude(self, what: str) -> None:
         """Report what is found after the end."""
-        from dtdebug.live.job.saved_case import without_step
+        from dtdebug.live.job.saved_case import snapshot_of, without_step
+        from dtdebug.storage.last_failure import LastFailure
 
         if (self._options.stop_on_hang or self._options.stop_unexplained) and self._hosts.has_stopped_host():
             self.stopped = True
@@ -155,7 +156,10 @@ class Monitor:
             )
             self._speaker.show(final_lines(reading, full=self._options.full))
             return
+        stays = self._standing is not None and found.diagnosis is self._standing.diagnosis
         found = without_step(found, "dtdebug attach")  # nobody is left to ask
+        if stays and found.diagnosis is not None:  # the last look may have been at ranks that were ending
+            LastFailure(snapshot=snapshot_of(found, self._folder), diagnosis=found.diagnosis).save()
         known = self._hang is not None and essence(found.verdict) == essence(self._hang)
         with suppress(Exception):  # an additional remark must not cost the answer
             if note := self._options.foreseen(found):

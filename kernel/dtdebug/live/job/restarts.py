@@ -83,7 +83,7 @@ class Attempts(NamedTuple):
     """Ranks that have ended; one that is still running may hold what the last attempt needs."""
 
     def of_last(self, output: str) -> str:
-        """Return the output with empty lines in place of those of earlier attempts.
+        """Return the output with empty lines instead of those of earlier attempts.
 
         They reach to the last line that names an ended process of these, or has its exception once more than the ranks
         of the last attempt have raised it.
