@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Measure
 from dtdebug_taxonomy.logs.log import has_ended
 from dtdebug_taxonomy.logs.log_end import is_stop
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.text.shown_code import commands
 
 _SEARCH = 120.0
 """Minutes of searching if neither a repair nor a measurement has found the cause."""
@@ -103,6 +105,7 @@ def next_step(
     if is_stop(snapshot.verdict):
         return _LOOK
     symptoms, findings = known
+    started = snapshot.command or _told(snapshot)
     otherwise = _SEARCH
     rows: list[tuple[float, Next]] = []
     if repair is not None:
@@ -112,13 +115,21 @@ def next_step(
     for m in knowledge.measures:
         if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) >= _WORTH:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
-            command = _with_answers(m, findings, snapshot.command)
+            command = _with_answers(m, findings, started)
             rows.append((expected, Next(kind="measure", text=m.text, command=command, minutes=m.minutes, why=m.means)))
     placed = repair is not None and repair.probability >= _LIKELY and any(f.terminal for f in findings)
     if ask is not None and not named and not placed and (repair is not None or not rows):
         expected = otherwise - min(ask.saves, otherwise / 2)
         rows.append((expected, Next(kind="ask", text=ask.ask, command=ask.command, minutes=ask.minutes, why=ask.why)))
     return min(rows, key=lambda row: row[0])[1] if rows else None
+
+
+def _told(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the one command with which the user says that the job is started; empty if none or several are told."""
+    found = {command for _, command in commands(snapshot.situation) if "\n" not in command}
+    with suppress(ValueError):  # a quotation mark that is not closed
+        return tuple(shlex.split(found.pop())) if len(found) == 1 else ()
+    return ()
 
 
 def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str]) -> str:

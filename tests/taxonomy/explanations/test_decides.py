@@ -171,6 +171,16 @@ def test_bfloat16_rules_the_overflow_of_float16_out():
             "",
             "dtdebug run --resume-check",
         ),
+        (
+            "Resumed from a checkpoint my DDP loss is higher, with torchrun --nproc-per-node 4 run.py --resume a, ...",
+            "",
+            "dtdebug run --resume-check -- torchrun --nproc-per-node 4 run.py --resume a",
+        ),
+        (
+            "Resumed from a checkpoint my DDP loss is higher: torchrun --standalone a.py\ntorchrun --standalone b.py",
+            "",
+            "dtdebug run --resume-check -- torchrun ... train.py",
+        ),
         ("Only one of 8 GPUs is used by my DDP job.", "", "Count the processes"),
         ("DDP over 8 GPUs hangs at the first step, with 7 GPUs it works.", "", "dtdebug attach"),
         ("GRPO with vLLM in server mode: rewards collapse, even with lr = 0.", "", "Compare one weight"),
