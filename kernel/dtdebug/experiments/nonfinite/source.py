@@ -19,6 +19,22 @@ def operation_line(file: str, line: int, op: str) -> int:
         tree = ast.parse(raw)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return 0
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    inner = {one for one in _lines_of(around[-1], op) if one <= line} if around else set()
+    if len(inner) == 1:
+        return inner.pop()
+    found = _lines_of(tree, op)
+    near = {one for one in found if line - _NEAR <= one <= line}
+    if len(near) == 1:
+        return near.pop()
+    return found.pop() if len(found) == 1 else 0
+
+
+def _lines_of(tree: ast.AST, op: str) -> set[int]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -29,7 +45,4 @@ def operation_line(file: str, line: int, op: str) -> int:
             isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and op == "pow"
         ):
             found.add(node.lineno)
-    near = {one for one in found if line - _NEAR <= one <= line}
-    if len(near) == 1:
-        return near.pop()
-    return found.pop() if len(found) == 1 else 0
+    return found
