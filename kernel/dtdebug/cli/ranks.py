@@ -137,6 +137,8 @@ def _run(options: argparse.Namespace) -> int:
 
         if not before_run(command):
             return FOUND
+    if options.parity and not options.quiet:
+        _say_limits(command)
     from dtdebug.live.job import reporter, run_job
 
     variables, after = course.recording(options, command) if options.record else ({}, lambda: None)
@@ -165,6 +167,17 @@ def _run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"{command[0]}: can't be started: {error.strerror}")
         return run_job.NOT_EXECUTABLE
+
+
+def _say_limits(command: Sequence[str]) -> None:
+    """Print what of the program a comparison with one process will not cover, by its source."""
+    from dtdebug.experiments.collectives import job_program
+    from dtdebug.experiments.parity import foreseen
+
+    with suppress(UsageError):  # another program than Python's
+        script = job_program.script(job_program.of(command))
+        for line in foreseen.limits(script) if script is not None else ():
+            complain(f"parity: {line}")
 
 
 def _steps(text: str) -> tuple[int, ...]:

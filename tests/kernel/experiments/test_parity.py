@@ -16,6 +16,7 @@ from dtdebug.experiments.nonfinite.judge import judge as judge_nan
 from dtdebug.experiments.nonfinite.record_types import Found, Origin
 from dtdebug.experiments.nonfinite.result import nonfinite_result
 from dtdebug.experiments.nonfinite.source import operation_line
+from dtdebug.experiments.parity.foreseen import limits
 from dtdebug.experiments.parity.judge import judge
 from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Row, SeenCall, Term
 from dtdebug.experiments.parity.result import parity_result
@@ -85,6 +86,22 @@ def test_the_trained_weights_are_the_same_bit_by_bit_with_and_without(tmp_path):
     assert not list((tmp_path / "run").rglob("*.pt"))
 
 
+@pytest.mark.ranks
+def test_a_loss_that_depends_on_other_ranks_is_measured_without_a_trace(tmp_path):
+    """Weights, random states and torch's anomaly mode are what they would have been."""
+    from dtdebug.experiments.collectives import settings
+    from dtdebug.live.agent.arm import BOOTSTRAP
+
+    told = {"watched": str(tmp_path / "run"), "parity": [1, 2, 5]}
+    variables = settings.job_variables(tmp_path / "run", ["parity"], told)
+    path = os.pathsep.join([BOOTSTRAP, *filter(None, [os.environ.get("PYTHONPATH")])])
+    plain = two_ranks(tmp_path, "losses.py", "correlation")
+    assert plain == two_ranks(tmp_path, "losses.py", "correlation", PYTHONPATH=path, **variables)
+    assert "weights" in plain[0]
+    found = parity_result(tmp_path / "run").violations
+    assert [(v.invariant, v.line) for v in found] == [("parity-sum-without-gradient", line("losses.py", "# HERE"))]
+
+
 FAULTS = [
     ("reports.py", "policy_past_ddp", "past-the-wrapper"),
     ("reports.py", "token_sum_of_all", "loss-divided"),
@@ -108,8 +125,15 @@ FAULTS = [
     ("others.py", "hook_that_sums", "gradients-scaled"),
     ("others.py", "one_layer_left_out", "outside-the-wrapper"),
     ("others.py", "half_of_the_group", "ranks-weigh-differently"),
+    ("losses.py", "correlation", "sum-without-gradient"),
+    ("losses.py", "log_variances", "outside-the-wrapper"),
+    ("losses.py", "in_a_library", "loss-multiplied"),
 ]
-HEALTHY = ["gan", "regularised", "scaled_fp16", "sharded_bf16"]
+HEALTHY = [
+    *(("reports.py", case) for case in ("gan", "regularised", "scaled_fp16", "sharded_bf16")),
+    ("losses.py", "logged_sum"),
+    ("losses.py", "clipped_by_hand"),
+]
 
 
 @pytest.mark.ranks
@@ -126,9 +150,7 @@ def test_a_fault_of_a_public_report_is_named_with_its_factor(tmp_path, program, 
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize(
-    ("program", "case"), [*((p, c) for p, c, _ in FAULTS), *(("reports.py", case) for case in HEALTHY)]
-)
+@pytest.mark.parametrize(("program", "case"), [*((p, c) for p, c, _ in FAULTS), *HEALTHY])
 def test_a_healthy_twin_agrees_with_one_process(tmp_path, program, case):
     """No finding, and a note with the measured tolerance."""
     report, _ = job(tmp_path, 2 if program == "reports.py" else 3, "--parity", program, case, "good")
@@ -182,6 +204,32 @@ def test_what_is_not_covered_is_said_instead_of_a_verdict(tmp_path, case, words)
     report, _ = job(tmp_path, 2, "--parity", "others.py", case)
     assert report["watch"] == []
     assert words in report["notes"][0]
+
+
+def test_what_the_source_shows_is_said_before_the_run(tmp_path):
+    """Place and reason, also in a module that the program imports; nothing of a program without such parts."""
+    (tmp_path / "net.py").write_text("from torch import nn\nnorm = nn.BatchNorm2d(4)\n")
+    (tmp_path / "unused.py").write_text("import deepspeed\n")
+    (tmp_path / "train.py").write_text("import re, net\npattern = re.compile('a')\n")
+    assert limits(tmp_path / "train.py") == [
+        "net.py:2: batch norm takes its statistics from each rank, one process would from all samples"
+    ]
+    (tmp_path / "clean.py").write_text("import re\n")
+    assert limits(tmp_path / "clean.py") == []
+    command = ["run", "--parity", "--folder", str(tmp_path / "run"), "--", sys.executable, str(tmp_path / "train.py")]
+    ended = subprocess.run(
+        [sys.executable, "-m", "dtdebug", *command], capture_output=True, timeout=LIMIT, check=False, cwd=tmp_path
+    )
+    assert b"dtdebug: parity: net.py:2: batch norm takes" in ended.stderr
+
+
+def test_the_line_of_an_operation_is_that_of_its_function(tmp_path):
+    """Divisions of other functions do not count; two in one function name none."""
+    program = tmp_path / "t.py"
+    program.write_text("def a(x):\n    return x / 2\ndef b(x, n):\n    loss = x / n\n    loss.backward()\n")
+    assert operation_line(str(program), 5, "div") == 4
+    program.write_text("def b(x, n):\n    y = x / 2\n    loss = y / n\n    loss.backward()\n")
+    assert operation_line(str(program), 4, "div") == 0
 
 
 def line(name, mark):

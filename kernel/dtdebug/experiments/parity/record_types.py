@@ -5,6 +5,16 @@ from __future__ import annotations
 import msgspec
 
 
+class Made(msgspec.Struct, frozen=True):
+    """Line of an operation, and the user's line that led to it."""
+
+    file: str = ""
+    line: int = 0
+    own_file: str = ""
+    own_line: int = 0
+    text: str = ""
+
+
 class Term(msgspec.Struct, frozen=True):
     """One term of a loss."""
 
@@ -14,6 +24,8 @@ class Term(msgspec.Struct, frozen=True):
     kind: str = ""
     """mean or sum over values; empty if unknown."""
     count: float = 0.0
+    made: list[Made] = []
+    """Where each factor was applied."""
 
     @property
     def scale(self) -> float:
@@ -31,6 +43,27 @@ class Loss(msgspec.Struct, frozen=True):
     line: int = 0
     terms: list[Term] = []
     value: float | None = None
+
+
+class Summed(msgspec.Struct, frozen=True):
+    """Sum over all ranks of a value that has a gradient."""
+
+    file: str = ""
+    line: int = 0
+    shape: list[int] = []
+    norm: float = 0.0
+    """Norm of the gradient that this rank's loss gives it."""
+    scaled: bool = False
+    """The loss is the sum itself, or numbers times it, plus other terms."""
+
+
+class Loose(msgspec.Struct, frozen=True):
+    """Parameter that the optimizer holds and no called module has."""
+
+    name: str = ""
+    shape: list[int] = []
+    norm: float = 0.0
+    """Norm of its gradient at the step."""
 
 
 class SeenCall(msgspec.Struct, frozen=True):
@@ -59,6 +92,8 @@ class Facts(msgspec.Struct, frozen=True):
     losses: list[Loss] = []
     clipped: str = ""
     exchanged: list[str | int] = []
+    sums: list[Summed] = []
+    loose: list[Loose] = []
     frozen: list[str] = []
     batchnorm: list[str] = []
     sharded: bool = False

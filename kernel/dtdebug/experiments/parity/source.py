@@ -71,6 +71,11 @@ def _scalings(tree: ast.AST, names: set[str], *, multiplied: bool, gradients: bo
     return found
 
 
+def names_ranks(text: str) -> bool:
+    """True if a line of source names the number of ranks."""
+    return bool(_WORLD.search(text))
+
+
 def _is_of_data(node: ast.expr) -> bool:
     """True if what is divided is a size or a rate, not a tensor."""
     text = ast.unparse(node).lower()

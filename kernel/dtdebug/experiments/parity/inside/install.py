@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from dtdebug.experiments.parity.inside import compare, layers, pipelines, recompute
@@ -173,6 +173,29 @@ class Parity:
             setattr(module, name, call)
             if getattr(package, name, None) is old:
                 setattr(package, name, call)
+        self._sums(module, package)
+
+    def _sums(self, module: Any, package: Any) -> None:
+        """Note sums over all ranks of values that have a gradient: `all_reduce()` passes none to the other ranks."""
+        old, total = module.all_reduce, module.ReduceOp.SUM
+
+        @functools.wraps(old)
+        def all_reduce(tensor: Any, op: Any = total, group: Any = None, async_op: bool = False) -> Any:
+            result = old(tensor, op, group, async_op)
+            window = self._window
+            if window is not None and not self._busy and op == total and getattr(tensor, "grad_fn", None) is not None:
+                frame = sys._getframe(1)  # noqa: SLF001 - documented
+                self._guard(lambda: self._note_sum(window, tensor, group or module.group.WORLD, frame))
+            return result
+
+        module.all_reduce = all_reduce
+        if package.all_reduce is old:
+            package.all_reduce = all_reduce
+
+    def _note_sum(self, window: Window, tensor: Any, group: Any, frame: FrameType) -> None:
+        c10d: Any = sys.modules["torch.distributed.distributed_c10d"]
+        if group is not c10d.GroupMember.NON_GROUP_MEMBER and c10d.get_process_group_ranks(group) == self._ranks():
+            window.note_sum(tensor, place(frame))
 
     def _dtensors(self, module: ModuleType) -> None:
         """Note whether the program declares that an input of this rank is a part."""
@@ -423,6 +446,8 @@ def _facts(window: Window, optimizer: Any, rows: dict[str, Any], world: int) -> 
         "losses": window.losses,
         "clipped": window.clipped,
         "exchanged": window.exchanged,
+        "loose": window.loose(optimizer),
+        "sums": window.sums,
         "frozen": sorted(window.frozen)[:64],
         "batchnorm": sorted(k for k in kinds if "BatchNorm" in k),
         "sharded": bool(window.sharded - window.layers.keys()),

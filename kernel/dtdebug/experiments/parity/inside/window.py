@@ -6,11 +6,14 @@ import sys
 import zlib
 from typing import Any
 
-from dtdebug.experiments.parity.inside.losses import terms_of
+from dtdebug.experiments.parity.inside.losses import is_scaled_into, terms_of
 from dtdebug.experiments.parity.inside.parts import chosen_entries, part_of, place_of
 from dtdebug.experiments.repeat.calls import Call, CallRecorder, place
 from dtdebug.experiments.repeat.tensors import tensors_in
+from dtdebug_taxonomy.stacks.frames import is_library
 
+_LOOSE = 64
+"""Maximum parameters outside of modules."""
 _ROWS, _COLUMNS = 512, 1024
 """Maximum samples of a batch to hash, and about how many values of each."""
 
@@ -38,10 +41,15 @@ class Window:
         """Whole values of sharded parameters, as the forward pass had them."""
         self.clipped = ""
         self.compared = False
+        self._kept: tuple[bool, bool] | None = None
+        """Settings of torch's anomaly mode, which keeps the line of each operation."""
         self.uncovered = ""
         """Kind of training that is not covered, if it is one."""
         self.exchanged: list[Any] = []
         """Function that gathered values from other ranks, file and line."""
+        self.sums: list[dict[str, Any]] = []
+        """Sums over all ranks of values that have a gradient."""
+        self._summed: list[tuple[Any, dict[str, Any]]] = []
         self.keeps_weights = False
         self.sharded: set[str] = set()
         self.layers: dict[str, Any] = {}
@@ -62,6 +70,9 @@ class Window:
     def close(self) -> None:
         """Remove all hooks."""
         self.calls.stop()
+        if self._kept:
+            sys.modules["torch"].set_anomaly_enabled(*self._kept)
+            self._kept = None
         for handle in self._hooked.values():
             handle.remove()
         self._hooked = {}
@@ -78,6 +89,10 @@ class Window:
 
     def _begin_call(self, call: Call) -> None:
         self.uncovered = self.uncovered or _why_uncovered(call)
+        if self._kept is None:
+            torch: Any = sys.modules["torch"]
+            self._kept = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+            torch.set_anomaly_enabled(True, all(self._kept))
         prefix = self._prefix(call)
         reassembles = any(kind.__name__ == "FSDPModule" for m in call.root.modules() for kind in type(m).__mro__)
         for name, parameter in call.root.named_parameters():
@@ -142,6 +157,21 @@ class Window:
         self._hooked[id(parameter)] = parameter.register_hook(note)
         self.order.append(name)
 
+    def note_sum(self, tensor: Any, at: tuple[str, int]) -> None:
+        """Note a sum over the ranks, and the gradient that the loss gives it."""
+        row = {"file": at[0], "line": at[1], "shape": list(tensor.shape)}
+        self._summed.append((tensor.grad_fn, row))
+
+        def note(gradient: Any) -> None:
+            try:
+                if row not in self.sums:
+                    row["norm"] = float(gradient.norm())
+                    self.sums.append(row)
+            except Exception as error:
+                self.calls.failed(error)
+
+        tensor.register_hook(note)
+
     def before_backward(self, loss: Any, frame: Any) -> None:
         """Note the loss, and which gradients have been cleared since the last pass."""
         for name, parameter in self._held.items():
@@ -156,8 +186,15 @@ class Window:
                 self.base[name] = now
         if hasattr(loss, "grad_fn") and loss.grad_fn is not None and loss.numel() == 1:
             file, line = place(frame)
-            row = {"file": file, "line": line, "terms": terms_of(loss), "value": float(loss.detach())}
+            row = {
+                "file": file,
+                "line": line,
+                "terms": terms_of(loss, [node for node, _ in self._summed]),
+                "value": float(loss.detach()),
+            }
             self.losses.append(row)
+            for node, summed in self._summed:
+                summed.setdefault("scaled", is_scaled_into(loss, node))
 
     def after_backward(self) -> None:
         """Note the gradients that a backward pass has left."""
@@ -189,6 +226,15 @@ class Window:
                     "partial": name in self.partial,
                 }
         return found
+
+    def loose(self, optimizer: Any) -> list[dict[str, Any]]:
+        """Return the parameters with a gradient that belong to no module that was called: shape, norm and variable."""
+        held = [p for group in optimizer.param_groups for p in group["params"] if id(p) not in self.names]
+        return [
+            {"name": _variable_of(p), "shape": list(p.shape), "norm": float(p.grad.norm())}
+            for p in held[:_LOOSE]
+            if p.grad is not None and not hasattr(p, "device_mesh")
+        ]
 
     def layer_parts(self) -> dict[str, dict[str, Any]]:
         """Return this rank's parts of the weights of sharded layers."""
@@ -222,6 +268,18 @@ def _variable(root: Any, number: int) -> str:
             return known or _path_within(root, held) or f"{type(root).__name__.lower()}{number}"
         frame = frame.f_back  # type: ignore[assignment]
     return f"{type(root).__name__.lower()}{number}"
+
+
+def _variable_of(value: Any) -> str:
+    """Return the name of the user's variable that holds a value, or ""."""
+    frame = sys._getframe(1)  # noqa: SLF001 - documented
+    while frame is not None:
+        if not is_library(frame.f_code.co_filename) and "/dtdebug/" not in frame.f_code.co_filename:
+            name = next((n for n, v in {**frame.f_globals, **frame.f_locals}.items() if v is value), "")
+            if name:
+                return name
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
 
 
 def _path_within(root: Any, held: dict[str, Any]) -> str:

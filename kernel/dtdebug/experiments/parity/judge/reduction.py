@@ -74,6 +74,32 @@ def _trainers(view: StepView) -> str:
     return f"{view.world} groups of {size} ranks" if size else spell(view.ranks, 4)
 
 
+def loose(view: StepView) -> Iterator[Violation]:
+    """Yield parameters outside of all modules that ranks update with gradients of their own."""
+    rows = [f.loose for f in view.facts.values()]
+    if not view.compared or any([p.shape for p in row] != [p.shape for p in rows[0]] for row in rows[1:]):
+        return
+    apart = [
+        one
+        for one, *others in zip(*rows, strict=True)
+        if any(abs(p.norm - one.norm) > NEAR * max(p.norm, one.norm) for p in others)
+    ]
+    if apart:
+        names = [p.name or f"a parameter of shape {p.shape}" for p in apart]
+        loss = view.loss()
+        yield violation(
+            view,
+            "outside-the-wrapper",
+            f"{first_of(names)} {'are' if len(names) > 1 else 'is'} in no module that is wrapped: not averaged.",
+            f"At step {view.step} its gradient has another norm on each rank: "
+            + ", ".join(f"{f.loose[rows[0].index(apart[0])].norm:.3g} on {r}" for r, f in list(view.facts.items())[:4])
+            + ".",
+            "Make it a parameter of the wrapped module, or average its gradient by hand before the step.",
+            (loss.file, loss.line),
+            symptom="D.2.5",
+        )
+
+
 def lost(view: StepView) -> Iterator[Violation]:
     """Yield gradients that are gone at the step."""
     lost = [c.name for c in view.compared if c.step.state == "none" and c.size]

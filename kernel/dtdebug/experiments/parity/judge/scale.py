@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from dtdebug.experiments.parity.judge.view import (
     NEAR,
@@ -14,8 +15,8 @@ from dtdebug.experiments.parity.judge.view import (
     telling,
     violation,
 )
-from dtdebug.experiments.parity.record_types import Loss
-from dtdebug.experiments.parity.source import scaling_line
+from dtdebug.experiments.parity.record_types import Loss, Made
+from dtdebug.experiments.parity.source import names_ranks, scaling_line
 from dtdebug_taxonomy.model.training import Violation
 
 _UNEVEN = 1.05
@@ -90,7 +91,13 @@ def _between(view: StepView) -> tuple[float, bool]:
     known = [f for f in factors if f is not None]
     if max(known) - min(known) > 1e-4 * max(1e-9, abs(known[0])) or not known[0]:
         return 1.0, False
+    if not any(abs(known[0] - power) <= NEAR * power for power in _powers(view.world)):
+        return 1.0, True  # clipped by hand, or the like: one process would do the same
     return known[0], False
+
+
+def _powers(world: int) -> tuple[float, ...]:
+    return (world**-2, 1 / world, float(world), float(world**2))
 
 
 def _loss_factor(view: StepView, passes: int) -> float:
@@ -127,11 +134,12 @@ def _loss_factor_of(losses: Sequence[Loss], world: float) -> float:
 def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> Iterator[Violation]:
     loss = view.loss()
     line = scaling_line(loss.file, loss.line, multiplied=by_loss > 1) if loss.file else 0
-    if abs(passes * by_loss - 1) < 1e-9 and not line:
+    library = _in_library(view, loss) if not line else None
+    if abs(passes * by_loss - 1) < 1e-9 and not line and library is None:
         return  # it is the number of accumulated passes
     how = "divided" if by_loss < 1 else "multiplied"
     less = abs(total - by_loss) <= NEAR * total
-    if line:
+    if line or library is not None:
         cause = f"Every gradient is {factor_words(total)} that of one process: the loss is {how} by the number of ranks"
         cause += ", and DDP divides again." if by_loss < 1 and less else "."
     else:
@@ -142,11 +150,24 @@ def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> I
         "loss-divided" if by_loss < 1 else "loss-multiplied",
         cause,
         f"At step {view.step} the loss has the factor {by_loss:.6g}, and the mean over the ranks comes on top.",
-        f"Do not {'divide' if by_loss < 1 else 'multiply'} the loss by the number of ranks: the gradients are averaged "
-        "already.",
-        (loss.file, line or loss.line),
-        sure=bool(line),
+        f"{PurePath(library.own_file).name}:{library.own_line} does it, called from here: give it a loss for which "
+        "that is meant, such as a sum divided by the number of values of all ranks, or switch it off."
+        if library is not None
+        else f"Do not {'divide' if by_loss < 1 else 'multiply'} the loss by the number of ranks: the gradients are "
+        "averaged already.",
+        (library.file, library.line) if library is not None else (loss.file, line or loss.line),
+        sure=bool(line) or library is not None,
     )
+
+
+def _in_library(view: StepView, loss: Loss) -> Made | None:
+    """Return where a library scales the loss by the number of ranks."""
+    for term in loss.terms:
+        for (_, value), made in zip(term.factors, term.made, strict=False):
+            by_ranks = abs(value - view.world) < 1e-9 or abs(value * view.world - 1) < 1e-9
+            if by_ranks and made.own_file != made.file and names_ranks(made.text):
+                return made
+    return None
 
 
 def summed_loss(view: StepView) -> Iterator[Violation]:
@@ -156,6 +177,9 @@ def summed_loss(view: StepView) -> Iterator[Violation]:
     if kinds != {"sum"} or view.world < 2 or not view.compared:
         return
     total = sum(t.count for rows in terms.values() for t in rows)
+    samples = sum(max(map(len, f.rows), default=0) for f in view.facts.values())
+    if 0 < total < samples:
+        return  # terms are added up, not the values of samples
     scale = abs(next(iter(terms.values()))[0].scale)
     reduced = [how.factor if how.state == "factor" else 1.0 for how in (effective(view, row) for row in view.compared)]
     if any(abs(f - 1) > NEAR for f in reduced):
@@ -185,6 +209,39 @@ def summed_loss(view: StepView) -> Iterator[Violation]:
             (loss.file, loss.line),
             sure=False,
         )
+
+
+def sums(view: StepView) -> Iterator[Violation]:
+    """Yield a sum over the ranks that the loss depends on, and that passes no gradient to the other ranks.
+
+    Ranks with equal samples share one model, and then this is what they are to do. A loss that is scaled by the number
+    of ranks makes up for it.
+    """
+    rows = [f.rows for f in view.facts.values()]
+    worlds = [
+        value for f in view.facts.values() for loss in f.losses for t in loss.terms for how, value in t.factors
+        if abs((value if how == "mul" else 1 / (value or 1)) - view.world) < 1e-9
+    ]  # fmt: skip
+    if not view.compared or differing(view) or worlds or not rows[0] or any(r == rows[0] for r in rows[1:]):
+        return
+    for number, one in enumerate(view.lead.sums):
+        alike = [f.sums[number] for f in view.facts.values() if number < len(f.sums)]
+        if len(alike) < view.world or any((s.file, s.line) != (one.file, one.line) for s in alike):
+            return
+        if one.scaled or min(s.norm for s in alike) <= 0:
+            continue
+        equal = max(s.norm for s in alike) <= (1 + NEAR) * min(s.norm for s in alike)
+        share = f"{factor_words(1 / view.world)} the gradient" if equal else "only its own rank's part of the gradient"
+        yield violation(
+            view,
+            "sum-without-gradient",
+            f"`all_reduce()` passes no gradient to the other ranks: what the loss has through this sum gets {share} of "
+            "one process.",
+            f"At step {view.step} the loss of each rank depends on the sum, and the gradients are averaged on top.",
+            "Use `torch.distributed.nn.functional.all_reduce()`, which adds the ranks' gradients up.",
+            (one.file, one.line),
+        )
+        return
 
 
 def rank_loss(view: StepView) -> Iterator[Violation]:
