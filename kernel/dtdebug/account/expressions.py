@@ -146,4 +146,6 @@ def packed_item(call: ast.Call, name: str) -> ast.expr | None:
     inner = packed
     while isinstance(inner, ast.Subscript | ast.Attribute):
         inner = inner.value
-    return ast.Subscript(packed, ast.Constant(name)) if isinstance(inner, ast.Name) else None
+    if not isinstance(inner, ast.Name):
+        return None
+    return ast.copy_location(ast.Subscript(packed, ast.Constant(name)), packed)

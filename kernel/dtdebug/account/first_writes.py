@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from dtdebug.account.files import own_programs
-from dtdebug.account.path_texts import Here, Piece, fits, pass_paths, pieces
+from dtdebug.account.path_texts import Here, Open, Piece, fits, pass_paths, pieces
 from dtdebug.account.per_rank import is_rank
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
@@ -48,6 +48,8 @@ class Write(NamedTuple):
     """True if it writes the very path, and whenever the test of the rank holds."""
     caller: Scope | None = None
     """Frame whose statement led to the read, after the write."""
+    is_own: bool = False
+    """True if each rank reads a path of its own, which no other rank writes."""
 
 
 class _Guard(NamedTuple):
@@ -69,12 +71,13 @@ def missing_writes(scope: Scope, path: str, read: ast.expr | None, sources: Sour
         return
     frames = [each for each in (scope, *scope.callers) if each.user and each.program is not None]
     search.wanted = pieces(read, _here_of(frames, 0)) if read is not None else ()
+    search.is_own = any(isinstance(each, Open) and _names_rank(each.words) for each in search.wanted)
     if not any(_under_rank_test(each) for each in frames):
         for at, each in enumerate(frames):
             found = search.before(each, _here_of(frames, at))
             if found is not None:
                 if isinstance(found, Write):
-                    yield found._replace(caller=each)
+                    yield found._replace(caller=each, is_own=search.is_own)
                     return
                 break
     yield from search.anywhere(scope, frames)
@@ -103,6 +106,13 @@ def _depends_on_rank(test: ast.expr) -> bool:
     return any(isinstance(node, ast.expr) and is_rank(node) for node in ast.walk(test))
 
 
+def _names_rank(words: str) -> bool:
+    try:
+        return _depends_on_rank(ast.parse(words, mode="eval").body)
+    except SyntaxError:
+        return False
+
+
 class _Search:
     """Looks for the writes of one path."""
 
@@ -110,6 +120,8 @@ class _Search:
         self.path = path
         self.wanted: tuple[Piece, ...] = ()
         """Path as the line that failed makes it."""
+        self.is_own = False
+        """True if each rank has a path of its own."""
         self.sources = sources
         self._running: list[Function] = []
 
@@ -142,7 +154,8 @@ class _Search:
                 if event.guard is None:
                     return True  # this rank ran it too
                 return Write(event.call, path, event.here.program, *event.guard, event.sure and same)
-        return True if _MEETS.search(last_name(event.call)) else None
+        # a rank that waits for the others still has no file of its own
+        return True if not self.is_own and _MEETS.search(last_name(event.call)) else None
 
     def _fits(self, call: ast.Call, parts: Sequence[Piece]) -> bool:
         folder = posixpath.dirname(self.path) if last_name(call) in MAKES_FOLDERS else ""
@@ -208,7 +221,9 @@ class _Search:
         if owner in program.code.imports:
             other = self.sources.of_module(program.code.imports[owner], program.file)
             return _only(last, other) if other is not None else None
-        return _only(last, program) if owner and written_path(call) is None and not _MEETS.search(last) else None
+        only = _only(last, program) if owner and not _MEETS.search(last) else None
+        own = only is not None and (written_path(call) is None or _is_object_of(only[0], owner, program))
+        return only if own else None
 
     def anywhere(self, scope: Scope, frames: Sequence[Scope]) -> Iterator[Write]:
         """Yield the calls of the user's files that write such a path."""
@@ -237,6 +252,15 @@ def _paths_in(call: ast.Call) -> list[ast.expr]:
 def _only(name: str, program: Program) -> tuple[Function, Program] | None:
     found = program.code.functions.get(name, [])
     return (found[0], program) if len(found) == 1 else None
+
+
+def _is_object_of(method: Function, name: str, program: Program) -> bool:
+    """True if a name is bound to an object of the class of a method."""
+    code = program.code
+    defined = code.class_of(method)
+    made = code.calls(defined.name) if isinstance(defined, ast.ClassDef) else []
+    bound = [up for call in made if isinstance(up := code.parent.get(call), ast.Assign)]
+    return any(dotted_name(target) == name for each in bound for target in each.targets)
 
 
 def _negate(test: ast.expr) -> ast.expr:

@@ -22,6 +22,7 @@ from dtdebug.account.expressions import (
     positional,
 )
 from dtdebug.account.objects import MISSING, bases, class_of_value, is_exactly, module_dict, module_of, name_of
+from dtdebug.account.returned import object_of, of_constructor, of_method
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources, cells_of, program_of
 from dtdebug_taxonomy.model.account import How
@@ -161,7 +162,9 @@ def _test_against(node: ast.AST, scope: Scope) -> ast.expr | None:
     program = scope.program
     for up in program.code.ancestors(node) if program is not None and not scope.live and scope.local else ():
         if isinstance(up, ast.If) and up.lineno <= getattr(node, "lineno", 0) and not up.orelse:
-            return up.test if scope.value(up.test) is False else None
+            names = {n.id for n in ast.walk(up.test) if isinstance(n, ast.Name)}
+            # an object may have changed since, arguments have not
+            return up.test if "self" not in names and scope.value(up.test) is False else None
     return None
 
 
@@ -511,8 +514,9 @@ def _of_field(
         method = program.code.function(row.node) or program.tree
         inside = next((s for s in scope.callers if s.node is method), None)
         name = getattr(method, "name", "")
+        kept = of_constructor(method, program, scope.value(node.value))
         where = Scope(home.file, getattr(row.node, "lineno", _LAST), name, program=program, node=method,
-                      local=_self(scope.value(node.value)), callers=inside.callers if inside is not None else (),
+                      local=kept, callers=inside.callers if inside is not None else (),
                       bound=made if name == "__init__" else None)  # fmt: skip
         name = f"self.{node.attr}"
         found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
@@ -564,7 +568,7 @@ def _is_other(written: ast.expr | None, value: object) -> bool:
 
 def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:
     """Return what a property returns, or the line of a field that has no default."""
-    own = _self(scope.value(node.value))
+    own = object_of(scope.value(node.value))
     for each in defined.body:
         last = each.body[-1] if isinstance(each, FUNCTIONS) and each.name == node.attr else None
         if isinstance(last, ast.Return) and last.value is not None:
@@ -589,10 +593,6 @@ def _has_fields(defined: ast.ClassDef) -> bool:
     decorators = (each.func if isinstance(each, ast.Call) else each for each in defined.decorator_list)
     names = [dotted_name(each).rpartition(".")[2] for each in (*decorators, *defined.bases)]
     return any(name in _FIELDS for name in names)
-
-
-def _self(owner: object) -> dict[str, object]:
-    return {} if owner is MISSING or not scopes.is_plain_value(owner) else {"self": owner}
 
 
 def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tuple[ast.Call, Scope] | None:
@@ -717,7 +717,8 @@ def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, 
     last = function.end_lineno or function.lineno
     scope = Scope(home.file, last + 1, function.name, program=home.program, node=function, bound=(call, caller),
                   world=home.world)  # fmt: skip
-    if caller.live:
+    if caller.local:
         given = {name: caller.value(node) for name, node in scopes.bind(call, scope).items()}
-        scope.local = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
+        given = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
+        scope.local = of_method(call, function, home.program, caller) | given
     return scope

@@ -62,12 +62,15 @@ def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[Of
 
 
 _WORD = re.compile(r"(?<![\w./-])[\w./-]{1,60}[\w](?![\w/-])")
+_TAKEN = re.compile(r"[\[({](?:'[^']{1,60}', ?){1,40}'[^']{1,60}',?[\])}]")
+"""List of words in a message: those that the library takes, not the one that it refuses."""
 _SPOKEN = 200
 """Maximum number of words of a message that are looked for."""
 
 
 def _words_of(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:
     """Yield the string of the program that a message speaks of, if it stands in one place off the stack."""
+    message = _TAKEN.sub("", message)
     spoken = {w for w in islice(_WORD.findall(message), _SPOKEN) if "_" in w or "/" in w or f"'{w}'" in message}
     found: dict[str, list[tuple[Program, ast.Constant]]] = {}
     for program in own_programs(scope, sources):
@@ -197,9 +200,9 @@ def _writer_on_one_rank(scope: Scope, message: str, sources: Sources) -> Iterato
             tested = caller if inside is caller.node else scope_of_call(test, write.tested_in, scope)  # type: ignore[arg-type]
             if _holds_here(test, tested):
                 return  # this rank was to write it itself
-            yield OffStack("tested", ast.unparse(test), test, tested, test)
+            yield OffStack("tested", ast.unparse(test), test, tested, None if write.is_own else test)
             yield OffStack("written" if write.sure else "may_write", ast.unparse(write.path), write.call, home)
-            if caller is not scope and isinstance(caller.call, ast.expr):
+            if caller is not scope and isinstance(caller.call, ast.expr) and not write.is_own:
                 yield OffStack("called", ast.unparse(caller.call), caller.call, caller)
             return
         yield OffStack("may_write", ast.unparse(write.path), write.call, home)

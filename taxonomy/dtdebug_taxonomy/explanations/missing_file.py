@@ -39,7 +39,7 @@ def of_file(account: Account) -> Fault | None:
     late = off_stack.file_of_another_rank(account)
     if late is not None:
         name = path.rstrip("/").rpartition("/")[2]
-        return Fault(f"{name} is not there yet: {late.said}", late.fix, None, late.edit, late.at, likely=late.likely)
+        return Fault(f"{name} is not there: {late.said}", late.fix, None, late.edit, late.at, likely=late.likely)
     if (folder := _of_folder(account, words, path)) is not None:
         return folder
     writer = off_stack.writer_of_missing_file(account)

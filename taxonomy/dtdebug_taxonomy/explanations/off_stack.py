@@ -94,6 +94,10 @@ def file_of_another_rank(account: Account) -> Missing | None:
     if first is None or written is None or first.how != "tested" or first.depth:
         return None
     at = where(first.place) if first.place.line == written.place.line else where(written.place)
+    if account.by_rank > 0 and any(link.depth == 0 for link in account.links[1 : account.by_rank + 1]):
+        said = f"only ranks with `{first.value.name}` write one ({at}), and each rank reads a file of its own name"
+        fix = "let every rank write its file: no test of the rank over that."
+        return Missing(said, fix, first, None, first.place, likely=written.how != "written")
     said = f"only ranks with `{first.value.name}` write it ({at}), and nothing waits for them before it is read"
     callers = (link for link in account.links if link.how == "called" and link.depth == 0 and not link.value.text)
     called = next(callers, None)  # a link with a value is one that made the path

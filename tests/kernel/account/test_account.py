@@ -447,6 +447,48 @@ def test_attributes_filled_in_a_loop_and_methods_of_own_objects_are_entered(tmp_
     assert root(found) == "return 4 // (world * 8)"
 
 
+KEPT = """class Config:
+    def __init__(self, parts):
+        self.parts = parts
+
+
+class Shards:
+    def __init__(self, rows, config, limit):
+        self.config = config
+        limit = limit + 1
+        self.limit = limit
+        self.size = len(rows) // config.parts
+
+    def own(self, rank):
+        return range(rank * self.size, (rank + 1) * self.size)
+
+    def pick(self, rows, at):
+        return rows[self.own(at)[self.limit]]
+
+
+shards = Shards([1, 2, 3, 4], Config(4), 7)
+shards.pick([1, 2, 3, 4], 0)
+"""
+
+
+def test_values_that_an_object_keeps_are_told_in_functions_that_have_returned(tmp_path):
+    """The object of a method, and a parameter of `__init__` that it keeps as it was; not one that was bound again."""
+    told = {(name, line): text for name, text, _, line in rows(account(tmp_path, KEPT))}
+    assert "1" == told["self.size", 11]
+    assert "4" == told["config.parts", 3]
+    assert "7" == told["limit", 20]
+
+
+def test_a_word_that_the_library_would_take_is_not_the_one_it_refuses(tmp_path):
+    text = (
+        'MODES = {"slow": {"mode": "no"}, "fast": {"mode": "bfloat16"}}\n\n'
+        "def check(mode):\n    if mode not in {'no', 'bf16'}:\n"
+        "        raise ValueError(f\"Unknown mode: {mode}. Choose between ['no', 'bf16']\")\n\n"
+        'check(MODES["fast"]["mode"])\n'
+    )
+    assert "'no'" not in {text for _, text, _, _ in rows(account(tmp_path, text))}
+
+
 # Real programs
 
 EXPECTED = bench.expected_of(PROGRAMS)
@@ -469,8 +511,9 @@ def test_program_has_the_line_of_the_mistake_and_its_values(name):
 
 def added_by_diff(program, accounts, printed):
     """Return the lines that the diff of the answer adds."""
-    excerpt = Excerpt(file=str(program), first=1, lines=tuple(program.read_text().splitlines()))
-    snapshot = Snapshot(output=printed, accounts=accounts, excerpts=(excerpt,))
+    files = [each for each in (program, program.with_suffix(".yaml")) if each.exists()]
+    excerpts = tuple(Excerpt(file=str(f), first=1, lines=tuple(f.read_text().splitlines())) for f in files)
+    snapshot = Snapshot(output=printed, accounts=accounts, excerpts=excerpts)
     answer = build_answer(diagnose(load(), snapshot), snapshot)
     rows = answer.fix.diff.splitlines() if answer.fix is not None else []
     return [row[1:].strip() for row in rows if row.startswith("+")]
