@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dtdebug_taxonomy.source.python.project import Project
     from dtdebug_taxonomy.source.source import Source
 
+_READ = frozenset((".py", ".yaml", ".yml", ".json", ".toml"))
 _SCRIPTS = frozenset((".sh", ".bash", ".sbatch", ".slurm"))
 MOST_ENTRIES = 1_000
 """Maximum number of entries of a folder that are looked at for the script that starts a program."""
@@ -129,10 +130,10 @@ def _lines_of_cells(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 def _lines(file: str) -> list[str]:
-    """Return the lines of a Python file of the user's; empty if it is not at hand."""
+    """Return the lines of a program or a configuration file of the user's; empty if it is not at hand."""
     path = Path(file)
     try:
-        if path.suffix != ".py" or is_library(file) or path.stat().st_size > MOST_BYTES:
+        if path.suffix not in _READ or is_library(file) or path.stat().st_size > MOST_BYTES:
             return []
         from dtdebug.check.files import UnreadableError, read_source
     except (OSError, ValueError):  # on another machine, or deleted

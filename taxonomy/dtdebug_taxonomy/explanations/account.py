@@ -218,6 +218,9 @@ def _of_contract(
         and (option := account_edits.option_to_pass(found, link))
     ):
         fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
+    elif link is not None and place == link.place and link == taken_for_ranks(found):
+        size = call.scope.values.get("members") or call.scope.values["world_size"]
+        fix = f"Edit {where(place)}: it is used as the number of ranks, which is {size.plain}."
     elif place is not None:
         place = account.place if link is not None and link.how == "tested" and account.place is not None else place
         fix = f"Edit {where(place)}: {_lower(fix)}"
@@ -277,12 +280,11 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     asked = [words for name, (words, _) in call.expressions.items() if name in names_in(contract.demand)]
     if alone := (held,) if held is not None else _parted_sides(account, asked):
         return alone
-    if not any(link.how in _ENDED for link in links) and (taken := taken_for_ranks(found)) is not None:
+    compared = _compared_values(found)
+    decided = any(link.how in _ENDED and link.value.text in compared for link in links)
+    if not decided and (taken := taken_for_ranks(found)) is not None:
         return (taken,)
-    if (
-        not any(link.value.text in _compared_values(found) for link in links)
-        and (side := _other_side(found)) is not None
-    ):
+    if not any(link.value.text in compared for link in links) and (side := _other_side(found)) is not None:
         return (side,)
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)

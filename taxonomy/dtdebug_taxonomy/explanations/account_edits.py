@@ -31,8 +31,12 @@ from dtdebug_taxonomy.text.value_texts import Value
 __all__ = ["UNTYPED", "Edit", "of_contract", "option_to_pass", "typed_option", "written_as_number"]
 
 _OPTION = re.compile(r"['\"](--[\w-]{1,40})['\"]")
-_TEXT = re.compile(r"'(?P<whole>-?\d{1,12})'|'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1,3})?'")
+_NUMBER_TEXT = r"'-?\d{0,12}\.?\d{1,12}(?:e[+-]?\d{1,3})?'"
+_TEXT = re.compile(_NUMBER_TEXT)
 """A number that is a text."""
+_TEXTS = re.compile(rf"{_NUMBER_TEXT}|\[{_NUMBER_TEXT}(?:, {_NUMBER_TEXT}){{0,30}}\]")
+"""One, or a list of them: an option with `nargs`."""
+_ENTRY = re.compile(r"[\"']?[\w-]{1,80}[\"']?\s{0,8}[:=]\s{0,8}(?P<value>\d{1,12}),?(?:\s{1,40}#.{0,200})?")
 _WORLD = frozenset({"world_size", "members"})
 
 
@@ -197,7 +201,7 @@ def _only_call(link: Link) -> ast.Call | None:
 
 def typed_option(link: Link | None) -> Edit | None:
     """Return the edit that gives an option a `type`, where a number given on the command line stayed text."""
-    text = _TEXT.fullmatch(link.value.text) if link is not None and link.how == "option" else None
+    text = _TEXTS.fullmatch(link.value.text) if link is not None and link.how == "option" else None
     tree = parse_line(link.place.code) if link is not None and text is not None else None
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
     call = next((n for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "add_argument"), None)
@@ -205,7 +209,7 @@ def typed_option(link: Link | None) -> Edit | None:
         return None
     if any(k.arg in {"type", "action", None} for k in call.keywords):
         return None
-    at, kind = call.args[-1].end_col_offset or 0, "int" if text["whole"] else "float"
+    at, kind = call.args[-1].end_col_offset or 0, "float" if re.search(r"[.e]", text[0]) else "int"
     code = f"{link.place.code[:at]}, type={kind}{link.place.code[at:]}"
     return Edit(link.place, code) if parse_line(code) is not None else None
 
@@ -308,6 +312,8 @@ def _world(call: UserCall) -> Plain:
 
 def _literal(link: Link, given: int, wanted: int) -> Edit | None:
     """Return the edit of the literal that decided the number, if the line has it once."""
+    if link.how == "file":
+        return _entry_of_file(link, given, wanted)
     if link.how not in {"literal", "option", "default", "assigned", "attribute", "returned", "passed"}:
         return None
     begin, end = link.place.mark
@@ -315,3 +321,12 @@ def _literal(link: Link, given: int, wanted: int) -> Edit | None:
         return replace_expression(link.place, link.place.mark, str(wanted))
     spans = find_spans(link.place.code, (str(given),))
     return replace_expression(link.place, spans[0], str(wanted)) if len(spans) == 1 else None
+
+
+def _entry_of_file(link: Link, given: int, wanted: int) -> Edit | None:
+    """Return the edit of an entry of a configuration file on a line of its own: `shards: 4`, `"shards": 4,`."""
+    found = _ENTRY.fullmatch(link.place.code)
+    if found is None or found["value"] != str(given):
+        return None
+    begin, end = found.span("value")
+    return Edit(link.place, f"{link.place.code[:begin]}{wanted}{link.place.code[end:]}")

@@ -122,7 +122,7 @@ def taken_for_ranks(found: Broken) -> Link | None:
     ends: dict[tuple[str, int], Link] = {}
     for link in found.account.links if asked else ():
         text = link.value.text
-        if link.how not in {"literal", "option", "default"} or not text.isdigit() or int(text) < 2:
+        if link.how not in {"literal", "option", "default", "file"} or not text.isdigit() or int(text) < 2:
             continue
         number = Value(kind="number", name="int", plain=int(text))
         if any((known := scope.values.get(name)) is None or known.plain == number.plain for name in asked):

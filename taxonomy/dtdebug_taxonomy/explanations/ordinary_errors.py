@@ -269,11 +269,12 @@ def _in_order(link: Link) -> Edit | None:
     tree = parse_line(link.place.code)
     match tree:
         case ast.Module(body=[ast.Assign(targets=[ast.Tuple() as target], value=ast.Call(keywords=[]) as call)]):
-            names, given = [ast.unparse(e) for e in target.elts], [ast.unparse(e) for e in call.args]
+            names, given = ([ast.unparse(e).rpartition(".")[2] for e in each] for each in (target.elts, call.args))
             if names == given or sorted(names) != sorted(given) or not link.place.code.isascii():
                 return None
+            order = [ast.unparse(target.elts[names.index(name)]) for name in given]
             span = (target.elts[0].col_offset, target.elts[-1].end_col_offset or 0)
-            return replace_expression(link.place, span, ", ".join(given))
+            return replace_expression(link.place, span, ", ".join(order))
     return None
 
 

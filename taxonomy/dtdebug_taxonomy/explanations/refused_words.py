@@ -14,6 +14,7 @@ from dtdebug_taxonomy.text.value_texts import read_value
 
 _MOST_KEYS = 6
 _BEGINNING, _MESSAGE = 60, 4_000
+_WRITTEN_DOWN = frozenset({"literal", "default", "option", "file"})
 _QUOTED = re.compile(r"['\"]([\w./ -]{1,120})['\"]")
 _LISTED = re.compile(r"[\[({](?:['\"][\w./ -]{1,60}['\"],? ?){1,40}[\])}]")
 _MISSING = re.compile(r"Missing key\(s\) in state_dict: (?P<names>(?:\"[\w.]{1,200}\",? ?){1,60})")
@@ -27,14 +28,15 @@ def of_word(account: Account, output: str) -> Fault | None:
     at = output.rfind(head) if head else -1
     message = output[at : at + _MESSAGE] if at >= 0 else account.exception
     for link in account.links if account.refusal is not None and account.refusal.place is not None else ():
-        value = read_value(link.value.text) if link.how == "literal" else None
+        value = read_value(link.value.text) if link.how in _WRITTEN_DOWN else None
         word = value.plain if value is not None and value.kind == "text" else None
-        begin = message.find(str(word)) if word else -1
+        spoken = re.search(rf"(?<!\w){re.escape(str(word))}(?!\w)", message) if word else None
+        begin = spoken.start() if spoken is not None else -1
         listed = _LISTED.search(message, begin + 1) if begin >= 0 else None
         names = _QUOTED.findall(listed[0]) if listed is not None else []
         if not names or word in names or not isinstance(word, str):
             continue
-        near = near_name(word, names)
+        near = near_name(word, names) or (names[0] if len(names) == 1 else "")
         said = f"`{link.value.name}` is {word!r}, which is none of {', '.join(map(repr, names[:_MOST_KEYS]))}"
         spans = find_spans(link.place.code, (repr(word),)) or [link.place.mark]
         edit = replace_expression(link.place, spans[0], f'"{near}"') if near and len(spans) == 1 else None

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
@@ -153,12 +154,31 @@ def _repairs(way: Way, meets: Meets, numbers: Sequence[int] | None, about: str) 
     for name, asked in way.asked.items():
         found = _candidates(way, None, place, asked.span, numbers) if place is not None else ()
         yield from (Repair((cost, int(name != about)), edit) for cost, edit, value in found if meets({name: value}))
+    yield from _interchanged(way, meets) if place is not None and numbers is not None else ()
     for link in way.account.links:
         if link.how in _CHANGED:
             for cost, edit, value in _candidates(way, link, link.place, span_of(link), _numbers_of(way, link, numbers)):
                 given = way.arguments({id(link): value})
                 if given and meets(given):
                     yield Repair((cost, int(about not in given)), edit)
+
+
+def _interchanged(way: Way, meets: Meets) -> Iterator[Repair]:
+    """Yield the call with two arguments of one kind in each other's place."""
+    place, known = way.account.place, way.around(None, {})
+    for (one, first), (other, second) in combinations(way.asked.items(), 2):
+        values = known.get(first.words), known.get(second.words)
+        if place is None or not place.code.isascii() or values[0] is None or values[1] is None:
+            continue
+        (a, b), (c, d) = sorted((first.span, second.span))
+        fit = values[0] != values[1] and _could_be(values[0], values[1]) and b <= c
+        # of two tensors that are alike, another size is as likely to be wrong as the order
+        fit = fit and (values[0].kind != "tensor" or values[0].dtype != values[1].dtype)
+        if fit and meets({one: values[1], other: values[0]}):
+            code = place.code
+            edit = replace_expression(place, (a, d), f"{code[c:d]}{code[b:c]}{code[a:b]}")
+            if edit is not None:
+                yield Repair((_OTHER_NAME, 0), edit)
 
 
 def _numbers_of(way: Way, link: Link, numbers: Sequence[int] | None) -> Sequence[int] | None:

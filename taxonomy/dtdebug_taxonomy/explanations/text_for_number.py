@@ -28,7 +28,8 @@ def of_text_for_number(account: Account) -> Fault | None:
         return None
     ((name, text),) = known.items()
     chain = next(iter(chains_of(account, name)), ()) if rows else account.links
-    link = next((each for each in reversed(chain) if each.value.text == text), None)
+    link = next((each for each in chain if _is_list_of_texts(each, text)), None)
+    link = link or next((each for each in reversed(chain) if each.value.text == text), None)
     link = link or next((each for each in chain if len(find_spans(each.place.code, (text,))) == 1), None)
     if link is None or link.how == "file":
         return None  # how a file has to write it is said by the account
@@ -44,6 +45,11 @@ def of_text_for_number(account: Account) -> Fault | None:
     edit = replace_expression(link.place, spans[0], text.strip("'")) if len(spans) == 1 else None
     fix = "write it without quotes." if edit is not None else f"convert it with `{kind}`, where it is read."
     return Fault(said, fix, link, edit)
+
+
+def _is_list_of_texts(link: Link, text: str) -> bool:
+    """True for an option that takes several values, one of which is a text, and has no type."""
+    return link.value.text.startswith("[") and text in link.value.text and typed_option(link) is not None
 
 
 def _text_arguments(account: Account) -> dict[str, str]:

@@ -445,12 +445,30 @@ out = layer(rows)
 """
 
 
+IN_ORDER = """def prepare(*objects):
+    return objects
+
+
+class Session:
+    def __init__(self, model, rate, rows):
+        self.model, self.rows, self.rate = prepare(model, rate, rows)
+
+    def run(self):
+        for row in self.rows:
+            print(row)
+
+
+Session("model", 0.5, [1, 2]).run()
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "now"),
     [
         (BARE_MODEL, 'return getattr(model, "module", model).state_dict()'),
         (LONGER_KEY, 'start = saved["model"]'),
         (OWN_LINE, '"local": int(os.environ["LOCAL_RANK"]),'),
+        (IN_ORDER, "self.model, self.rate, self.rows = prepare(model, rate, rows)"),
         (TYPES, "out = layer(rows.to(torch.float32))"),
     ],
 )

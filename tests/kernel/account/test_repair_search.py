@@ -164,3 +164,20 @@ def test_the_test_that_kept_a_value_from_being_made_is_named_without_a_diff(prog
     assert 7 == answer.fix.line
     assert "`world > 2` is False" in answer.headline
     assert not answer.fix.diff
+
+
+ALIKE = """import torch
+
+
+def mix(rows, weight):
+    return torch.matmul(rows, weight)
+
+
+mix(torch.ones(4, 3), torch.ones(8, 4))
+"""
+
+
+def test_two_tensors_alike_are_not_put_in_each_others_place(program):
+    """Their shapes would fit then, which is chance: one of them may be to be transposed."""
+    program.write_text(ALIKE)
+    assert not answered(program).fix.diff
