@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dtdebug.account.makers import Making
+from dtdebug.account.last_bindings import Making
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.source.python.names import dotted_name, keyword

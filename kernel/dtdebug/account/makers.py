@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import itertools
 import types
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from dtdebug.account import scopes
 from dtdebug.account.expressions import (
@@ -21,12 +19,19 @@ from dtdebug.account.expressions import (
     position_in,
     positional,
 )
+from dtdebug.account.last_bindings import (
+    Making,
+    asks_environment,
+    cells_around,
+    fillings,
+    last_bindings,
+    making_of_binding,
+)
 from dtdebug.account.objects import MISSING, bases, class_of_value, is_exactly, module_dict, module_of, name_of
 from dtdebug.account.returned import object_of, of_constructor, of_method
 from dtdebug.account.scopes import Scope
-from dtdebug.account.sources import Program, Sources, cells_of, program_of
+from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.model.account import How
-from dtdebug_taxonomy.source.python.bindings import Binding, surely_before
 from dtdebug_taxonomy.source.python.names import dotted_name, keyword, last_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
@@ -35,42 +40,6 @@ _FIELDS = frozenset({"dataclass", "define", "frozen", "attrs", "BaseModel", "Bas
 _STEPS = 6
 """Maximum number of names between an object and the call that made it."""
 SCALARS = (bool, int, float, str, type(None))
-_GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
-
-
-class Making(NamedTuple):
-    """Statement or argument that gave a value."""
-
-    how: How
-    node: ast.AST
-    """Its place in the program."""
-    scope: Scope
-    """Frame or function in which it stands."""
-    value: ast.expr | None = None
-    """Expression that was assigned or passed."""
-    parts: tuple[ast.expr, ...] = ()
-    """Expressions that the value was made of."""
-    position: int | None = None
-    """Number of the value among those that a loop unpacks."""
-
-    @property
-    def line(self) -> int:
-        """Its place in the program."""
-        return getattr(self.node, "lineno", _LAST)
-
-
-def is_current(node: ast.expr, made: Making, scope: Scope) -> bool:
-    """True if a frame still has the value of a name: it was not bound again before the frame ended."""
-    program = scope.program
-    if not isinstance(node, ast.Name) or not scope.live or program is None:
-        return True
-    if made.scope.program is not None and made.scope.node is made.scope.program.tree:
-        newer = itertools.takewhile(lambda cell: cell.file != made.scope.file, _cells(scope, older=False))
-        if any(list(_bound(node.id, cell.node or program.tree, cell)) for cell in newer):
-            return False
-    rows = program.bindings.get((scope.node or program.tree, node.id), ())
-    first = made.line if made.scope.node is scope.node else 0
-    return not any(first < getattr(row.node, "lineno", 0) <= scope.reached and row.how != "argument" for row in rows)
 
 
 def makings(node: ast.expr, scope: Scope, sources: Sources) -> Iterator[Making]:
@@ -90,8 +59,8 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
     if program is None:
         return
     home = scope.node or program.tree
-    found = list(_bound(name, home, scope))
-    if found or (home is program.tree and not _cells(scope)):
+    found = list(last_bindings(name, home, scope))
+    if found or (home is program.tree and not cells_around(scope)):
         yield from found or _of_import(name, scope, sources)
         return
     if (own := scopes.parameter(scope, name)) is not None:
@@ -102,15 +71,15 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
             if outer is home or isinstance(outer, ast.ClassDef):
                 continue
             around = next((s for s in scope.callers if s.node is outer), None) or _around(scope, outer)
-            rows = list(_bound(name, outer, around))
+            rows = list(last_bindings(name, outer, around))
             if rows:
                 yield from rows
                 return
             if (own := scopes.parameter(around, name)) is not None:
                 yield from _of_argument(name, own, around)
                 return
-    for cell in _cells(scope):
-        for made in _bound(name, cell.node or ast.Module([], []), cell):
+    for cell in cells_around(scope):
+        for made in last_bindings(name, cell.node or ast.Module([], []), cell):
             yield made
             return
     yield from _of_import(name, scope, sources)
@@ -123,160 +92,6 @@ def _around(scope: Scope, outer: ast.AST) -> Scope:
     name = "" if top else getattr(outer, "name", "")
     return Scope(scope.file, _LAST, name, program=program, node=outer, live=scope.live,
                  local=scope.world if top else scope.local, world=scope.world, reached=_LAST)  # fmt: skip
-
-
-def _cells(scope: Scope, *, older: bool = True) -> Iterator[Scope]:
-    """Yield the cells of a notebook that ran before this one, the newest first; or all."""
-    cells = cells_of(scope.world) if scope.live else []
-    at = next((n for n, (file, _) in enumerate(cells) if file == scope.file), -1) if older else -1
-    for file, text in cells[at + 1 :]:
-        if file != scope.file:
-            program = program_of(file, text)
-            yield Scope(file, _LAST, "<module>", program=program, node=program.tree, live=True,
-                        local=scope.world, world=scope.world)  # fmt: skip
-
-
-def _bound(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
-    """Yield the last binding of a name before the line of a scope, and what was done to it since."""
-    program = scope.program
-    if program is None:
-        return
-    rows = [row for row in program.bindings.get((home, name), ()) if row.how in ("assign", "loop", "with", "other")]
-    reaching = [row for row in rows if _reaches(row, scope)]
-    if not reaching and _in_loop(scope):  # the round before
-        reaching = [row for row in rows if not _is_at(row.node, scope.line)]
-    while reaching:
-        row = reaching.pop()
-        if (test := _test_against(row.node, scope)) is not None:
-            yield Making("tested", test, scope, None, (test,))
-            continue
-        if isinstance(row.node, ast.AugAssign):
-            yield Making("assigned", row.node, scope, row.node.value, (row.node.value,))
-            continue
-        yield from _grown(name, row, scope) or [_making(name, row, scope), *_insertions(name, row, scope)]
-        return
-
-
-def _test_against(node: ast.AST, scope: Scope) -> ast.expr | None:
-    """Return the test that kept a function which has returned from binding a name, if its values show that."""
-    program = scope.program
-    for up in program.code.ancestors(node) if program is not None and not scope.live and scope.local else ():
-        if isinstance(up, ast.If) and up.lineno <= getattr(node, "lineno", 0) and not up.orelse:
-            names = {n.id for n in ast.walk(up.test) if isinstance(n, ast.Name)}
-            # an object may have changed since, arguments have not
-            return up.test if "self" not in names and scope.value(up.test) is False else None
-    return None
-
-
-def _reaches(row: Binding, scope: Scope) -> bool:
-    """True if a binding comes before the line, and not in a branch that excludes it."""
-    node, line = row.node, scope.line
-    if isinstance(node, ast.comprehension):
-        inner = scope.inner
-        return inner is not None and any(each is node for each in getattr(inner, "generators", ()))
-    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
-    if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith | ast.NamedExpr):
-        return first <= line
-    if first >= line or last >= line:
-        return False
-    program = scope.program
-    if program is None or not isinstance(scope.call, ast.AST) or scope.call not in program.code.parent:
-        return True
-    return surely_before(program.code, node, scope.call) is not None
-
-
-def _is_at(node: ast.AST, line: int) -> bool:
-    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
-
-
-def _in_loop(scope: Scope) -> bool:
-    if scope.program is None or not isinstance(scope.call, ast.AST):
-        return False
-    up = scope.program.code.ancestors(scope.call)
-    return any(isinstance(each, ast.For | ast.While | ast.AsyncFor) for each in up)
-
-
-def _making(name: str, row: Binding, scope: Scope) -> Making:
-    node = row.node
-    value = row.value
-    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        where = node.target if isinstance(node, ast.comprehension) else node
-        return Making("loop", where, scope, node.iter, (node.iter,), position_in(name, node.target))
-    if isinstance(node, ast.With | ast.AsyncWith):
-        parts = tuple(each.context_expr for each in node.items)
-        return Making("called", node, scope, None, parts)
-    if value is None and isinstance(node, ast.Assign | ast.AnnAssign):
-        value = node.value
-    if value is None:
-        return Making("assigned", node, scope)
-    return Making("environment" if _asks_environment(value, scope) else how_of(value), node, scope, value, (value,))
-
-
-def _asks_environment(value: ast.expr, scope: Scope) -> bool:
-    """True for `env.get("X")` or `env["X"]`, converted or not, where `env` is another name of `os.environ`."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 1:
-        value = value.args[0]
-    match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get")) | ast.Subscript(value=ast.Name(id=name)):
-            program = scope.program
-            rows = program.bindings.get((scope.node or program.tree, name), ()) if program is not None else ()
-            return len(rows) == 1 and dotted_name(rows[0].value).endswith("environ")
-    return False
-
-
-def _insertions(name: str, row: Binding, scope: Scope) -> Iterator[Making]:
-    """Yield what was put into a container between its making and the line of a scope."""
-    program, home = scope.program, scope.node
-    if program is None:
-        return
-    code, first = program.code, getattr(row.node, "lineno", 0)
-    for call in code.methods("update"):
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-        if first < call.lineno < scope.line and _base(owner) == name and code.scope(call) is (home or program.tree):
-            yield Making("assigned", code.statement(call), scope, None, (*call.args, *(k.value for k in call.keywords)))
-
-
-def _base(node: ast.expr | None) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return dotted_name(node) if node is not None else ""
-
-
-def _grown(name: str, row: Binding, scope: Scope) -> list[Making]:
-    """Return where an empty list, set or dictionary was filled."""
-    value, program = row.value, scope.program
-    empty = (
-        isinstance(value, ast.List | ast.Dict | ast.Set)
-        and not ast.dump(value).count("Constant(")
-        and not any(True for _ in ast.iter_child_nodes(value) if isinstance(_, ast.expr))
-    )
-    empty = empty or (isinstance(value, ast.Call) and not value.args and not value.keywords
-                      and dotted_name(value.func).rpartition(".")[2] in ("list", "dict", "set", "deque"))  # fmt: skip
-    if not empty or program is None:
-        return []
-    code = program.code
-    found: list[tuple[ast.AST, tuple[ast.expr, ...]]] = []
-    home = scope.node or program.tree
-    for call in code.nodes(ast.Call):
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in _GROWS and dotted_name(func.value) == name:
-            found.append((call, (*call.args, *(k.value for k in call.keywords))))
-    for assign in code.nodes(ast.Assign):
-        items = [t for t in assign.targets if isinstance(t, ast.Subscript) and dotted_name(t.value) == name]
-        found.extend((assign, (target.slice, assign.value)) for target in items)
-    for node, parts in found:
-        where = code.scope(node)
-        if where is home and getattr(node, "lineno", 0) <= getattr(row.node, "lineno", 0):
-            continue
-        if where is not home and not (name.startswith("self.") and code.class_of(where) is code.class_of(home)):
-            continue
-        loops = [each.iter for each in code.ancestors(node) if isinstance(each, ast.For)]
-        inside = [each for each in loops if code.scope(each) is where]
-        if where is not home:
-            last = getattr(where, "end_lineno", 0) + 1
-            scope = dataclasses.replace(scope, node=where, line=last, function=getattr(where, "name", ""), bound=None)
-        return [Making("assigned", code.statement(node), scope, None, (*inside, *parts))]
-    return []
 
 
 def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
@@ -304,7 +119,7 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
 
 
 def _making_of(node: ast.expr, caller: Scope) -> Making:
-    how: How = "environment" if _asks_environment(node, caller) else "literal" if is_literal(node) else "passed"
+    how: How = "environment" if asks_environment(node, caller) else "literal" if is_literal(node) else "passed"
     return Making(how, node, caller, node, (node,))
 
 
@@ -396,7 +211,7 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     if program is None:
         return
     if written and scope.node is not None and not (scope.user and written.startswith(("self.", "cls."))):
-        found = list(_bound(written, scope.node, scope))
+        found = list(last_bindings(written, scope.node, scope))
         if found:
             yield from found
             return
@@ -412,7 +227,7 @@ def _of_attribute(node: ast.Attribute, scope: Scope, sources: Sources) -> Iterat
     if (owner is not MISSING and module_dict(owner)) or imported:
         other = sources.of_module(imported, scope.file) if imported else None
         if other is not None:
-            yield from _bound(node.attr, other.tree, _module_scope(other))
+            yield from last_bindings(node.attr, other.tree, _module_scope(other))
         return
     home = of_class(node.value, scope, sources)
     if home is not None:
@@ -519,7 +334,7 @@ def _of_field(
                       local=kept, callers=inside.callers if inside is not None else (),
                       bound=made if name == "__init__" else None)  # fmt: skip
         name = f"self.{node.attr}"
-        found = next(iter(_grown(name, row, where)), None) or _making(name, row, where)
+        found = next(iter(fillings(name, row, where)), None) or making_of_binding(name, row, where)
         yield found._replace(how="attribute" if found.how in ("assigned", "called") else found.how)
         return
     if (worked_out := _of_property(node, home, defined, scope)) is not None:
@@ -640,7 +455,7 @@ def _of_import(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
     module, _, last = imported.rpartition(".")
     other = sources.of_module(module, scope.file) if module else None
     if other is not None:
-        yield from _bound(last, other.tree, _module_scope(other))
+        yield from last_bindings(last, other.tree, _module_scope(other))
 
 
 def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Making]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 
-from dtdebug.account.makers import Making
+from dtdebug.account.last_bindings import Making
 from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, NODE_RANK, RANK
 from dtdebug_taxonomy.source.python.names import dotted_name
 

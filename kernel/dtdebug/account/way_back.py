@@ -24,7 +24,8 @@ from dtdebug.account.entering import Branches, branches_without_else, enter, non
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import held_by, idle_loop, loader_of, rounds_around
-from dtdebug.account.makers import SCALARS, Making, is_current, makings
+from dtdebug.account.last_bindings import Making, is_current
+from dtdebug.account.makers import SCALARS, makings
 from dtdebug.account.objects import MISSING, is_exactly
 from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
