@@ -292,11 +292,11 @@ class Documents:
 
     def modules(self, path: str) -> Modules | None:
         """Return the modules around a file; None for a buffer that was never saved."""
-        return Modules(path, self._editor_text) if path else None
+        return Modules(path, self._editor_texts) if path else None
 
-    def _editor_text(self, path: str) -> str | None:
-        """Return the editor's text of a file; None if it is not open."""
-        return next((d.text for d in self._texts.values() if d.path == path), None)
+    def _editor_texts(self) -> dict[str, str]:
+        """Return the editor's texts by the paths of their files."""
+        return {d.path: d.text for d in self._texts.values() if d.path}
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         """Apply an edit of a text; return the text, or None if it is not open."""

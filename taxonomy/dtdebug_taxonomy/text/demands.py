@@ -65,6 +65,7 @@ def sides(demand: str) -> tuple[str, str, str]:
     return ast.unparse(tree.left), type(tree.ops[0]).__name__, ast.unparse(tree.comparators[0])
 
 
+@lru_cache(maxsize=512)
 def names_in(expression: str) -> frozenset[str]:
     """Return the arguments and facts that an expression mentions.
 

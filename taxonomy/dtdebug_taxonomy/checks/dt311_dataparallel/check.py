@@ -12,7 +12,7 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 
 
 def check(code: Code) -> Iterator[Hit]:
-    """Report the wrapper, unless the program also uses DistributedDataParallel."""
+    """Report the first wrapper, unless the program also uses DistributedDataParallel."""
     if code.calls(*DDPS):
         return
     for call in code.calls(*DATA_PARALLEL):
@@ -26,6 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
             "DataParallel copies the model to all devices in every step and runs them from one Python process: it is "
             "slower than DistributedDataParallel, on one machine too.",
         )
+        return  # a program is changed as a whole
 
 
 def _is_unwrapped(code: Code, call: ast.Call) -> bool:

@@ -26,9 +26,8 @@ def check(code: Code) -> Iterator[Hit]:
             continue
         yield Hit(
             code.span(call),
-            f"all_reduce() changes {given.id} in place and autograd does not see it: the backward "
-            "pass leaves out what the "
-            "other ranks' losses say about these features.",
+            f"all_reduce() changes {given.id} in place and autograd does not see it: with gradients that "
+            "DistributedDataParallel averages, the step is that of this loss divided by the number of ranks.",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -21,13 +22,15 @@ _PACKAGES = frozenset(
     }
 )
 _NAMES = tuple(f"{p}.py" for p in _PACKAGES)
+_LAST_PARTS = tuple(_PACKAGES)
+_ENDING = re.compile(r"\.py")
 
 
 def check(source: Source) -> Iterator[Hit]:
     """Report a program that is started by such a name, and one that imports its own name."""
     if isinstance(source, Code):
         yield from _itself(source)
-    if ".py" not in source.text or not any(name in source.text for name in _NAMES):
+    if not any(source.text.endswith(_LAST_PARTS, 0, m.start()) for m in _ENDING.finditer(source.text)):
         return
     script = script_of(source)
     for program in _programs(script) if script else ():

@@ -159,13 +159,13 @@ def _methods(*, of_tensor: bool) -> frozenset[str]:
 def _find_breach(this: _Asked, contract: Contract, size: int | None) -> BrokenCall | None:
     code, call, _, option = this
     first = _outcome(this, contract, World())
-    if first.broken is False or _is_guarded(code, call, first.known):
+    if first.broken is False or (not first.broken and size is None and not first.known.by_world):
+        return None  # of an unknown value, some number of ranks may fit
+    if _is_guarded(code, call, first.known):
         return None
     if first.broken:
         reached = any(_path(code, call, world, option) is not False for world in _worlds(size))
         return _of(this, contract, first, World(), is_started=False) if reached else None
-    if size is None and not first.known.by_world:
-        return None  # some number of ranks may fit
     example: tuple[World, _Outcome] | None = None
     for each in (size,) if size is not None else SIZES:
         ways = ((World(each, rank), rank) for rank in (range(each) if each <= 8 else (0, 1, each // 2, each - 1)))
