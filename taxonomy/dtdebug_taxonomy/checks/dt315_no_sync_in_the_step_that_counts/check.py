@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
+from dtdebug_taxonomy.checks.shared.accumulating import steps
 from dtdebug_taxonomy.checks.shared.course import Step, courses
 from dtdebug_taxonomy.checks.shared.fixing import indent_of, own_lines
 from dtdebug_taxonomy.source.python.code import Code
@@ -16,7 +17,8 @@ from dtdebug_taxonomy.source.text import Span
 
 _EVERY, _STEPS = 4, 40
 _HOMES = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
-_AVERAGES = ("all_reduce", "reduce_scatter", "all_gather", "allreduce", "require_backward_grad_sync")
+_SWITCH = "require_backward_grad_sync"
+_AVERAGES = ("all_reduce", "reduce_scatter", "all_gather", "allreduce", _SWITCH)
 """Names in programs that average the gradients by themselves."""
 _OPERATORS: dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.Mult: operator.mul,
@@ -42,20 +44,55 @@ def check(code: Code) -> Iterator[Hit]:
                 "averaged, so each rank steps by its own. It belongs into the rounds before.",
             )
             continue
-        steps = [
-            s
-            for c in code.methods("step")
-            if "opt" in dotted_name(c.func).lower() and (s := _condition(code, c, loop)) is not None
-        ]
-        if len(steps) != 1 or code.order[steps[0][0]] < code.order[loop]:
-            continue
-        if _steps_unsynchronised(code, loop, quiet, steps[0]):
+        step = _only_step(code, loop)
+        if step is not None and _steps_unsynchronised(code, loop, quiet, step):
             yield Hit(
                 code.span(quiet[0]),
                 "no_sync() is on in the micro-step after which the optimizer steps: its gradients are never averaged, "
                 "so each rank steps by its own. Both conditions have to count alike.",
-                _fix(code, quiet, steps[0]),
+                _fix(code, quiet, step),
             )
+    for loop, test in _switched(code):
+        step = _only_step(code, loop)
+        if step is not None and _steps_unsynchronised(code, loop, (test, False), step):
+            yield Hit(
+                code.span(test),
+                "This is false in a micro-step after which the optimizer steps: its gradients are never averaged, so "
+                "each rank steps by its own. It has to be true where the optimizer steps.",
+                _fix(code, (test, False), step),
+            )
+
+
+def _only_step(code: Code, loop: ast.For) -> tuple[ast.expr, bool] | None:
+    """Return the condition in a loop under which the optimizer steps, and whether it must hold."""
+    found = [c for s in steps(code) if code.order[s] > code.order[loop] and (c := _condition(code, s, loop))]
+    return found[0] if len(found) == 1 else None
+
+
+def _switched(code: Code) -> Iterator[tuple[ast.For, ast.expr]]:
+    """Yield a loop and the condition on which it averages gradients: `model.require_backward_grad_sync = ...`."""
+    switches = [n for n in code.nodes(ast.Assign) if [getattr(t, "attr", "") for t in n.targets] == [_SWITCH]]
+    for switch in switches:
+        around = list(code.ancestors(switch))
+        loop = next((a for a in around if isinstance(a, _HOMES)), None)
+        if not isinstance(loop, ast.For) or sum(loop in set(code.ancestors(s)) for s in switches) > 1:
+            continue
+        tests = [a.test for a in around[: around.index(loop)] if isinstance(a, ast.If)]
+        before = (c for c in code.inside(loop, ast.Call) if code.order[c] < code.order[switch])
+        if any(dotted_name(n) == _index(loop) for t in tests for n in _names(t)) or any(
+            _goes_back(code, c)
+            for c in before  # so that it is about the next micro-step
+        ):
+            continue
+        yield loop, switch.value
+
+
+def _goes_back(code: Code, call: ast.Call) -> bool:
+    """True if a call is a backward pass, or of a function of this file that has one."""
+    if getattr(call.func, "attr", "") == "backward":
+        return True
+    function = code.local_function(call)
+    return function is not None and any(function in set(code.ancestors(c)) for c in code.methods("backward"))
 
 
 def _never_off(code: Code) -> Iterator[Hit]:
@@ -83,14 +120,14 @@ def _never_off_in_functions(code: Code) -> Iterator[Hit]:
         w: next(i for i in w.items if i.context_expr in contexts) for w in code.nodes(ast.With) if _is_in(w, contexts)
     }
     seen: set[ast.AST] = set()
-    for steps in courses(code) if blocks else ():
-        passes = [s for s in steps if s.attribute == "backward" and not s.is_followed]
+    for course in courses(code) if blocks else ():
+        passes = [s for s in course if s.attribute == "backward" and not s.is_followed]
         around = [next((p.node for p in s.places if p.node in blocks), None) for s in passes]
         block = around[0] if around else None
         if block is None or None in around or block in seen or _is_apart(code, passes[0], block):
             continue
-        later = steps[steps.index(passes[0]) :]
-        if any(s.name.rpartition(".")[2] in _AVERAGES for s in steps) or not any(map(_is_optimizer_step, later)):
+        later = course[course.index(passes[0]) :]
+        if any(s.name.rpartition(".")[2] in _AVERAGES for s in course) or not any(map(_is_optimizer_step, later)):
             continue
         seen.add(block)
         if code.function(passes[0].node) is not code.function(block):
