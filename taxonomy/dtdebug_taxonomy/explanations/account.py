@@ -40,6 +40,7 @@ _SET_UP = "group-is-set-up"
 _SIZES_APART = re.compile(r"must match|must be the same size|don't match|do not match")
 _NUMBERS = re.compile(r"\d{1,20}")
 _RESHAPES = re.compile(r"\.(?:view|reshape|flatten|permute|transpose|unflatten)\(")
+_OF_SELF = re.compile(r"\bself\.\w+")
 _SMALL = 2
 """Largest number that stands too often in a program to be found again by its value."""
 _OF_TEXT = re.compile(r"'str'|\bstr\b")
@@ -270,7 +271,7 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
             if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
                 link = making_link(account, words)
         elif name in {contract.about, "self"} and "self" in call.expressions:
-            link = making_link(account, call.expressions["self"][0])
+            link = _attribute_link(account, contract.demand) or making_link(account, call.expressions["self"][0])
         else:
             continue
         lines = [account.place, *(known.place for known in links)]
@@ -294,6 +295,12 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _attribute_link(account: Account, demand: str) -> Link | None:
+    """Return where an attribute of the called object that a demand compares was decided."""
+    found = (deciding_link(account, name) for name in _OF_SELF.findall(demand))
+    return next((link for link in found if link is not None), None)
 
 
 def _counting_link(account: Account, words: str) -> Link | None:

@@ -96,6 +96,22 @@ def newest(folder):
 int(newest("."))
 """
 
+SCHEDULE = """import torch
+from torch.optim.lr_scheduler import OneCycleLR
+
+
+def make_schedule(optimizer, batches, ranks=2):
+    whole = batches // ranks * 3
+    return OneCycleLR(optimizer, max_lr=0.1, total_steps=whole)
+
+
+optimizer = torch.optim.SGD([torch.zeros(2, requires_grad=True)], lr=0.1)
+schedule = make_schedule(optimizer, batches=6)
+for _ in range(3 * 6):
+    optimizer.step()
+    schedule.step()
+"""
+
 
 @pytest.fixture
 def failed(tmp_path, monkeypatch):
@@ -145,6 +161,12 @@ def test_iterator_that_ends_leads_to_the_number_of_rounds(failed):
     assert "`len(rows)` is 2" in told.headline
     assert "for _ in range(len(rows)):" in told.fix.diff
     assert "train.py:3" in told.fix.text
+
+
+def test_attribute_of_an_object_leads_to_the_line_that_decided_it(failed):
+    """The schedule is made in a function of its own, which has returned; its number of steps is what is compared."""
+    _, account = failed(SCHEDULE)
+    assert deciding_line(account).place.code == "whole = batches // ranks * 3"
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
