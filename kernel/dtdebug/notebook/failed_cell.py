@@ -83,6 +83,7 @@ def diagnose_failed_cell(
 def hanging_snapshot(shell: Any, seen: RanksSeen) -> Snapshot:
     """Return a snapshot of the running cell with the ranks as they were seen."""
     from dtdebug.check.stack_files import sourced_snapshot
+    from dtdebug.live.job.rank_accounts import parting_of
     from dtdebug_taxonomy.model.snapshot import Snapshot
 
     inputs = _inputs(shell)
@@ -92,6 +93,7 @@ def hanging_snapshot(shell: Any, seen: RanksSeen) -> Snapshot:
         Snapshot(
             ranks=seen.ranks,
             verdict=seen.verdict,
+            parting=parting_of(seen.ranks, seen.verdict) if seen.verdict is not None else None,
             cell=cell,
             cells=before,
             cell_numbers=numbers if inputs else (),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dtdebug.notebook.live_kernel import LiveExtension
     from dtdebug.wizard.session import Session
     from dtdebug_taxonomy.model.snapshot import OpenStore
-_INTERRUPT_TIMEOUT = 1.5
-"""Seconds that ranks have to answer after the user has pressed stop."""
 _LIMIT = 300.0
 _NAMED = 16
 """Maximum number of ranges of ranks that a line names."""
@@ -44,7 +42,7 @@ def show_interrupt(extension: LiveExtension) -> None:
     """Show below an interrupted cell which rank the others wait for, if there is one."""
     if not ranks_below(os.getpid()) and not _is_rank():
         return
-    seen = look_at_ranks(extension.require_live(), "hang", _INTERRUPT_TIMEOUT)
+    seen = look_at_ranks(extension.require_live(), "hang")
     if seen.verdict is not None and seen.verdict.kind != "none":
         _show_hang(extension, seen)
 

@@ -29,6 +29,8 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
     told = {info.rank: info for info in [*walk(snapshot.exception)][::-1] if info.rank is not None}
     if live.run is None or not (told or live.has_ranks):
         return snapshot
+    if _is_interrupt(snapshot.exception):
+        return _interrupted(live, live.run, snapshot)
     from dtdebug.live.job.first_death import standing
     from dtdebug.live.job.observe import merge_states
     from dtdebug.live.job.rank_accounts import add_crash_stacks
@@ -63,6 +65,36 @@ def add_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
         exception=first or snapshot.exception,  # the launcher's own text around it is about launching
         ranks=tuple(map(live.cells.rename_cells, states)),
         verdict=live.cells.rename_cells(verdict),
+    )
+
+
+def _is_interrupt(exception: ExceptionInfo | None) -> bool:
+    """True for what torch's elastic agent makes of the interrupt of a cell, once it has ended its ranks."""
+    return exception is not None and exception.type.endswith("SignalException") and exception.message.endswith(": 2")
+
+
+def _interrupted(live: Live, run: RunFolder, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with where the ranks last stood: their ends are the user's doing."""
+    from dtdebug.live.job.first_death import standing
+    from dtdebug.live.job.rank_accounts import parting_of
+    from dtdebug.live.probe.ask_all_ranks import one_each
+    from dtdebug.notebook.observe_ranks import conclude
+    from dtdebug.storage.untrusted import tidy
+
+    states = [standing(s) for s in one_each(map(tidy, run.records()))]
+    seen, verdict = live.seen, conclude(run, states, "").verdict
+    if seen is not None and _is_hang(seen.verdict) and {s.pid for s in seen.ranks} & {s.pid for s in states}:
+        states, verdict = [*seen.ranks], seen.verdict
+    if not any(s.stack for s in states):
+        return snapshot
+    verdict = verdict if _is_hang(verdict) else None  # one look at each shows where it stood, not that it hung
+    return msgspec.structs.replace(
+        snapshot,
+        output="",
+        exception=None,
+        ranks=tuple(map(live.cells.rename_cells, states)),
+        verdict=live.cells.rename_cells(verdict),
+        parting=live.cells.rename_cells(parting_of(states, verdict)) if verdict is not None else None,
     )
 
 

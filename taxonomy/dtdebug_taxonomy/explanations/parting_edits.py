@@ -13,8 +13,13 @@ from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Link, Parting, Place
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
-_RANK = re.compile(r"^(?:self\.|args\.)?(?:global_|my_)?(?:rank|is_main\w*|is_master\w*)$|^(?:\w+\.)?get_rank\(\)$")
+_RANK = re.compile(
+    r"^(?:\w+\.)*(?:global_|my_)?(?:rank|is_(?:local_)?main\w*|is_master\w*|is_global_zero|"
+    r"is_(?:world|local)_process_zero)$|^(?:\w+\.)?get_rank\(\)$"
+)
 
+_PARTS = frozenset({"collective-under-rank-guard", "each-rank-decides-for-itself"})
+"""Causes of checks that read of a test what a parting measures."""
 _WRITES = re.compile(r"(?i)save|checkpoint|ckpt|write|dump|export|upload|makedirs|mkdir|remove|unlink|replace\(")
 
 
@@ -32,10 +37,19 @@ def edit_of(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
         return _even(parting, snapshot)
     if parting.branch.kind != "if":
         return None
-    by_rank = _without_rank(parting, snapshot) if _asks_rank(parting.text) else None
-    if by_rank is not None or _asks_rank(parting.text):
-        return by_rank or _barrier(parting, snapshot)
+    if _asks_rank(parting.text):
+        return _without_rank(parting, snapshot) or _barrier(parting, snapshot) or _edit_of_check(parting, snapshot)
     return _agree(parting, snapshot)
+
+
+def _edit_of_check(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
+    """Return the edit of a check that finds on its own that what stands behind this test parts the ranks."""
+    branch = parting.branch
+    for found in snapshot.source_findings:
+        behind = any(first <= found.line <= last for first, last in branch.held) or found.line == branch.place.line
+        if found.diff and not found.hint and found.cause in _PARTS and found.file == branch.place.file and behind:
+            return PartingEdit(Place(file=found.file, line=found.line, code=found.words), f"{found.fix}.", found.diff)
+    return None
 
 
 def sharded(code: str) -> ast.Subscript | None:

@@ -385,7 +385,7 @@ def test_spawned_ranks_that_hang_are_told_with_the_culprit(kernel):
     assert "job.py" in reply["text"]
     assert "cell In[2], line 3" in reply["text"]
     first, *rows = kernel.in_subshell("%dtdebug hang").splitlines()
-    assert "rank 1" in first
+    assert "Only rank 0 passes `rank != 1` (job.py:16)" in first
     assert [row for row in rows if row.startswith("  rank 1  ") and "job.py:18" in row]
 
 
@@ -561,9 +561,62 @@ def test_an_interrupted_cell_says_which_rank_the_others_wait_for(kernel):
     print(*texts, sep="\n")
 
     first, *rows = next(text for text in texts if "rank 1" in text.lower()).splitlines()
-    assert first.startswith("dtdebug: ")
-    assert "rank 1" in first.lower()
+    assert first.startswith("dtdebug: Only rank 0 passes `rank != 1` (job.py:16)")
     assert [row for row in rows if row.startswith("  rank 1  ") and "job.py:18" in row]
+
+
+GUARDED = """
+def count(rank):
+    import torch
+    total = torch.ones(2)
+    dist.all_reduce(total)
+
+def fit(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    print(f"begun {rank}", flush=True)
+    if rank == 0:
+        count(rank)
+    dist.barrier()
+"""
+STARTS = """
+ranks = [mp.get_context("fork").Process(target=fit, args=(rank, %r)) for rank in range(2)]
+for rank in ranks:
+    rank.start()
+"""
+
+
+@ranks
+def test_the_test_that_parts_the_ranks_of_a_cell_is_the_answer_with_its_edit(kernel):
+    """The values at the test are measured, and the check of that line knows the edit."""
+    kernel.run("import torch.distributed as dist, torch.multiprocessing as mp")
+    kernel.run(GUARDED)
+    kernel.hang(STARTS % kernel.store + "for rank in ranks:\n    rank.join()", ("begun 0", "begun 1"))
+    kernel.verdict()
+    card = kernel.in_subshell("%dtdebug hang")
+
+    assert "Only rank 0 passes `rank == 0`" in card.splitlines()[0]
+    assert "Call count() on every rank." in card
+    assert "+ count(rank)" in card
+
+
+@ranks
+def test_an_interrupt_that_ended_the_ranks_first_tells_where_they_stood(kernel):
+    """torch's elastic agent ends its ranks and then raises an exception of its own; their records are left."""
+    kernel.run("import torch.distributed as dist, torch.multiprocessing as mp, time")
+    kernel.run(GUARDED)
+    ends = """
+time.sleep(12)
+for rank in ranks:
+    rank.kill()
+    rank.join()
+from torch.distributed.elastic.multiprocessing.api import SignalException
+raise SignalException(f"Process {1} got signal: {2}", 2)
+"""
+    _, _, bundles = kernel.run(STARTS % kernel.store + ends)
+    card = next(b for b in bundles if DIAGNOSIS in b)["text/plain"]
+
+    assert "runs only on rank 0" in card
+    assert "+ count(rank)" in card
 
 
 @ranks
