@@ -83,7 +83,7 @@ function stepView(s: Filled<Step>): HTMLElement {
 }
 
 /** How sure the cause is; over a fix that nothing proves, of the cause alone. */
-function sureWord(a: Filled<Answer>): string {
+export function sureWord(a: Filled<Answer>): string {
   if (a.fix?.tried) {
     return `${a.fix.proven ? trans.__("proven") : trans.__("not proven")}: ${a.fix.tried}`;
   }

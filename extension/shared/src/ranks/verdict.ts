@@ -2,6 +2,7 @@
 
 import { changedLines } from "../diff.js";
 import { make } from "../dom.js";
+import { sureWord } from "../short.js";
 import { trans } from "../trans.js";
 import { bandWord } from "../words.js";
 import { Keyed, type Piece, setHidden, setText } from "./keyed.js";
@@ -66,9 +67,11 @@ export class VerdictHead implements Piece<Shown> {
     const { verdict, cell } = view;
     const found = verdict !== null && verdict.kind !== "none";
     const answer = found ? view.answer : null;
-    this.#told.update(overall(view), (found && verdict.summary) || answer?.headline || headline(view));
+    const known = answer?.sure === "certain" || answer?.sure === "likely" ? answer : null;
+    const told = known?.headline.replaceAll("`", "") || (found && verdict.summary) || answer?.headline || headline(view);
+    this.#told.update(overall(view), told);
     this.node.classList.toggle("dtd-is-found", overall(view) === "culprit");
-    const words = found ? confidence(verdict.confidence) : "";
+    const words = known ? sureWord(known) : found ? confidence(verdict.confidence) : "";
     setText(this.#sure, words);
     setHidden(this.#sure, words === "");
     const places = answer?.spots.length ? answer.spots.map(spot) : found ? sites(verdict) : [];

@@ -37,6 +37,16 @@ test("the culprit's line comes before the lines of those that wait", () => {
   assert.deepEqual(["rank 3 cell In[3], line 11, in save", "rank 0 cell In[3], line 6, in train"], where);
 });
 
+test("a cause that is known leads the panel as it leads the card, with its certainty", () => {
+  const head = (sure: string) =>
+    opened({ ...eight(), answer: { headline: "Only rank 3 saves", sure, spots: [] } }).node.querySelector(".dtd-verdict") as Element;
+  const title = (sure: string) => head(sure).querySelector(".dtd-line-title")?.textContent ?? "";
+
+  assert.match(title("certain"), /Only rank 3 saves.*certain/);
+  assert.match(title("likely"), /Only rank 3 saves.*likely/);
+  assert.match(title("possible"), /never entered/);
+});
+
 test("an answer shows the lines of both sides and the change below the verdict's sentence", () => {
   const spots = [
     { ranks: [3], file: "cell In[3]", line: 11, code: "torch.save(model, path)", state: "is in save" },
