@@ -345,7 +345,9 @@ def _certainty(d: Diagnosis | None, cause: Explanation | None, verdict: Verdict 
         return "likely"
     if cause.band == "likely":
         told = any(r.of_account for r in cause.because)
-        sure = cause.grade == "measured" and (told or verdict is None or verdict.confidence >= _SURE)
+        # how a failure shows is measured, too, and proves no cause
+        measured = cause.grade == "measured" and any(r.source == "measured" and not r.values for r in cause.because)
+        sure = measured and (told or verdict is None or verdict.confidence >= _SURE)
         return "certain" if sure else "likely"
     return "possible"
 

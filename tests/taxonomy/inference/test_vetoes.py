@@ -145,3 +145,17 @@ def test_each_with_an_option_says_that_it_is_set():
     """As people put it."""
     first = fixes(UNFINISHED + PROPOSED, situation="I wrap three models, each with `find_unused_parameters=True`.")
     assert not any(fix.startswith("Pass find_unused_parameters=True") for fix in first)
+
+
+def test_how_a_failure_shows_makes_no_printed_cause_certain():
+    """That a rank raised is measured; why its message was printed is not."""
+    output = (
+        '[rank0]: Traceback (most recent call last):\n[rank0]:   File "train.py", line 7, in <module>\n'
+        "[rank0]: RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:1 "
+        "and cuda:0!\n"
+    )
+    snapshot = Snapshot(output=output)
+    snapshot = msgspec.structs.replace(snapshot, verdict=verdict_of_log(snapshot))
+    found = diagnose(load(), snapshot)
+    assert any(r.source == "measured" for r in found.advice[0].because)
+    assert build_answer(found, snapshot).sure == "likely"
