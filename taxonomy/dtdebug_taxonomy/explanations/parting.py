@@ -23,7 +23,7 @@ from dtdebug_taxonomy.text.pattern_matcher import plain
 EVIDENCE = "ranks-part-at-a-test"
 _SYMPTOM = "D.2.1"
 _SURE, _LIKELY = 0.9, 0.7
-_MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES = 3, 2, 40
+_MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES, _LONGEST_SIDES = 3, 2, 40, 80
 _DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
 _DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
 _BETWEEN_TWO = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
@@ -133,11 +133,11 @@ def _title(parting: Parting) -> str:
         return f"Only {_ranks(passing)} pass{'es' * (len(passing) == 1)} `{parting.text}` ({at})"
     unknown = next((side for side in sides if side.result is None), None)
     differing = {v.name for v in _differing(sides)}
-    shown = ", ".join(
-        f"{_outcome(parting, side)} on {_ranks(side.ranks)}{_values(side, differing)}"
-        for side in sides
-        if side.result is not None
-    )
+    known = [side for side in sides if side.result is not None]
+    ways = [f"{_outcome(parting, side)} on {_ranks(side.ranks)}" for side in known]
+    shown = ", ".join(f"{way}{_values(side, differing)}" for way, side in zip(ways, known, strict=True))
+    if parting.branch.kind == "for" and len(shown) > _LONGEST_SIDES:
+        shown = ", ".join(ways)  # what a loop goes over says no more than its passes
     if unknown is not None:
         way = "went around its peers' call" if parting.branch.leaves == "continue" else "left"
         who = _ranks(unknown.ranks)

@@ -36,12 +36,11 @@ EVIDENCE = {
         "sale 1: rank 0 knows the total 60",
     ),
     "hang": (
-        "dtdebug: Rank 1 ran out of batches before rank 0 did.",
+        "dtdebug: `enumerate(BATCHES[rank])` has 2 passes on rank 1, 3 passes on rank 0 (uneven.py:13)",
         "rank 0 uneven.py:15 called all_reduce #3",
         "Timed out waiting 8000ms",
-        "dtdebug: `enumerate(BATCHES[rank])` has 2 passes on rank 1",  # below the time-out: what was seen before counts
-        "Rank 1 never called all_reduce #3",
-        "Fix Give every rank the same number of steps",
+        "Rank 1 never called all_reduce #3",  # below the time-out: what was seen before counts
+        "Edit uneven.py:7, so that all ranks make equally many passes",
         "rank 1: batch 2 is done",
     ),
     "memory-and-nan": (

@@ -68,8 +68,8 @@ time.sleep(2)
 # %dtdebug hang
 
 # %% [markdown]
-# There was no error yet when this was printed: both ranks were alive and waiting. It says why they wait (`Rank 1 ran
-# out of batches before rank 0 did`), the line at which each rank is, and how sure that is.
+# There was no error yet when this was printed: both ranks were alive and waiting. It says why they wait (the loop over
+# `BATCHES[rank]` has 2 passes on rank 1 and 3 on rank 0), the line at which each rank is, and the line to edit.
 #
 # ## Read the red text
 #
