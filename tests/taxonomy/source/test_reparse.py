@@ -27,7 +27,7 @@ WORDS = [
 def programs() -> list[str]:
     """Return real texts: programs with mistakes in a row, a program in functions, a module of classes."""
     names = ["benchmarks/planted.py", "kernel/dtdebug/check/examine_file.py", "lsp/dtdebug_lsp/documents.py"]
-    rows = ["\n".join(file.read_text(encoding="utf-8") for file in LABS[n : n + 4]) for n in (0, 8)]
+    rows = ["\n".join(file.read_text(encoding="utf-8") for file in LABS[n : n + 4]) for n in (12, 8)]
     return [*rows, *((ROOT / name).read_text(encoding="utf-8") for name in names)]
 
 
