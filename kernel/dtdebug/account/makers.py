@@ -60,8 +60,8 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
         return
     home = scope.node or program.tree
     found = list(last_bindings(name, home, scope))
-    if found or (home is program.tree and not cells_around(scope)):
-        yield from found or _of_import(name, scope, sources)
+    if found:
+        yield from found
         return
     if (own := scopes.parameter(scope, name)) is not None:
         yield from _of_argument(name, own, scope)

@@ -22,11 +22,11 @@ _REPORTS = (
 )
 """As PyTorch prints it up to 2.0, and since."""
 _THIS = lazy_re(rf"this process has (?P<own>{_SIZE}) memory in use")
-_UNITS = {"bytes": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0}
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 class Amounts(NamedTuple):
-    """Amounts of one report, in GiB."""
+    """Amounts of one report, in bytes."""
 
     gpu: int
     asked: float

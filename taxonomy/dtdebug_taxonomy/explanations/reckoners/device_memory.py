@@ -1,4 +1,4 @@
-"""Amounts in a report of PyTorch's allocator: who holds what of the device. Unit: GiB of one device.
+"""Amounts in a report of PyTorch's allocator: who holds what of the device. Unit: bytes of one device.
 
 Rules: what is neither free nor this process's belongs to other processes, for the report takes total and free from the
 driver, for the whole device; what is reserved and not allocated is free within this process, in pieces (PyTorch,
@@ -11,12 +11,14 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.model.sizes import spell_bytes
 from dtdebug_taxonomy.text.allocator_report import Amounts, find_reports
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
-_LEAST, _SHARE = 3.0, 0.2
-"""GiB, and share of the device, above which what is left over is no context or buffer of this process's libraries."""
+_GIB = 1 << 30
+_LEAST, _SHARE = 3 * _GIB, 0.2
+"""Bytes, and share of the device, above which what is left over is no context or buffer of this process's libraries."""
 _PIECES = 0.05
 """Share of the device from which unused pieces are worth joining."""
 _VISIBLE = lazy_re(r"(?<![A-Z_])CUDA_VISIBLE_DEVICES['\"\]]{0,2} ?[:=] ?['\"]?(?P<list>\d{1,2}(?:, ?\d{1,2}){0,31})\b")
@@ -47,8 +49,8 @@ def _of_others(context: Context, a: Amounts) -> tuple[str, str, str] | None:
     number = f", which is number {devices[a.gpu]} of the host" if a.gpu < len(devices) != 1 else ""
     return (
         (
-            f"Other processes hold about {a.others:.0f} of the {a.total:.0f} GiB of GPU {a.gpu}{number}, and this one"
-            f" {_spell(a.own)}"
+            f"Other processes hold about {a.others / _GIB:.0f} of the {a.total / _GIB:.0f} GiB of GPU {a.gpu}{number},"
+            f" and this one {spell_bytes(a.own)}"
         ),
         (
             "What is neither free nor this process's is another one's: another job, what is left of an earlier run, or"
@@ -64,15 +66,12 @@ def _of_others(context: Context, a: Amounts) -> tuple[str, str, str] | None:
 def _of_pieces(a: Amounts) -> tuple[str, str, str] | None:
     if a.idle < max(a.asked, _PIECES * a.total):
         return None
+    idle, asked = spell_bytes(a.idle), spell_bytes(a.asked)
     return (
-        f"{_spell(a.idle)} are reserved and unused, but in no piece as large as the {_spell(a.asked)} asked for",
+        f"{idle} are reserved and unused, but in no piece as large as the {asked} asked for",
         "The allocator keeps what was freed in blocks of other sizes: memory is fragmented, not used up.",
         (
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment, before a tensor is on the GPU;"
             " sizes that vary less from step to step (padding, buckets) fragment less."
         ),
     )
-
-
-def _spell(size: float) -> str:
-    return f"{size:.1f} GiB" if size >= 1 else f"{size * 1024:.0f} MiB"
