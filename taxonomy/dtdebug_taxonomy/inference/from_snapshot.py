@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from dtdebug_taxonomy.inference.device_tables import device_usage
 from dtdebug_taxonomy.inference.from_ranks import SIGNALS as RANK_SIGNALS
+from dtdebug_taxonomy.model.launch_variables import WORLD_SIZE, read_number
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 
 Signal = Callable[[Snapshot], tuple[str, str] | None]
@@ -130,13 +131,9 @@ def _device_memory(s: Snapshot) -> tuple[str, str] | None:
 
 @_signal("every_process_reports_rank_zero")
 def _rank_zero(s: Snapshot) -> tuple[str, str] | None:
-    launched = (
-        s.environment.get("WORLD_SIZE")
-        or s.environment.get("OMPI_COMM_WORLD_SIZE")
-        or s.environment.get("SLURM_NTASKS")
-    )
+    launched = read_number(s.environment, WORLD_SIZE) or 1
     for r in s.ranks:
-        if r.initialized and r.world_size == 1 and launched and launched.isdigit() and int(launched) > 1:
+        if r.initialized and r.world_size == 1 and launched > 1:
             return "yes", f"the launcher started {launched} processes, this one counts 1"
         if r.initialized and (r.world_size or 0) > 1:
             return "no", f"rank {r.rank} of {r.world_size}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dtdebug_taxonomy.model.launch_variables import WORLD_SIZE
 from dtdebug_taxonomy.model.snapshot import Snapshot, walk
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines
@@ -147,15 +148,11 @@ def _without_places(text: str) -> str:
     return _PATH.sub(" ", text)
 
 
-_LAUNCHED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "SLURM_NTASKS", "TF_CONFIG")
-"""Variables by which launchers tell a process its world size."""
-
-
 def is_distributed(snapshot: Snapshot) -> bool:
     """True if the failed program is one of several processes, or drives several devices."""
     if snapshot.child_ranks or any(r.initialized for r in snapshot.ranks):
         return True
-    if any(snapshot.environment.get(name, "1") != "1" for name in _LAUNCHED):
+    if any(snapshot.environment.get(name, "1") != "1" for name in (*WORLD_SIZE, "TF_CONFIG")):
         return True
     return any(
         part in frame.file.replace("\\", "/")

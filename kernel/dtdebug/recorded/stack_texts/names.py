@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
+from dtdebug_taxonomy.model.launch_variables import RANK
+
 _RANK = re.compile(
     r"(?:(?<![a-z])|(?<=local)|(?<=global))(?:rank|worker|proc|gpu)[-_.=]?(?P<rank>\d{1,7})", re.IGNORECASE
 )
@@ -23,7 +25,7 @@ _HOST = re.compile(
 )
 _OPTION = re.compile(
     r"(?:--?|\b)(?P<local>local[-_]?)?rank[= ](?P<rank>\d{1,6})\b"
-    r"|\b(?:SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(?P<env>\d{1,6})"
+    rf"|\b(?:{'|'.join(RANK[1:])})=(?P<env>\d{{1,6}})"
     r"|ray::\w{1,60}\S{0,40} ?\((?:rank|world_rank)[= ](?P<ray>\d{1,6})\)",
     re.IGNORECASE,
 )

@@ -10,6 +10,7 @@ from dtdebug_taxonomy.checks.shared.counting import of_one_machine, starts_its_r
 from dtdebug_taxonomy.checks.shared.environment import reading
 from dtdebug_taxonomy.checks.shared.fixing import environment_number, written_name
 from dtdebug_taxonomy.checks.shared.names import DIST, INIT, SAMPLER
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import rank
@@ -61,7 +62,7 @@ def _is_local(code: Code, node: ast.expr, depth: int = 3) -> bool:
     if isinstance(node, ast.Call) and code.name(node.func) == "int" and len(node.args) == 1:
         return _is_local(code, node.args[0], depth)
     if (read := reading(code, node)) is not None:
-        return read.variable in {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}
+        return read.variable in LOCAL_RANK
     if not dotted_name(node) or not depth:
         return False
     values = code.values(node)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.shared.near_names import distance
 from dtdebug_taxonomy.knowledge import facts
+from dtdebug_taxonomy.model.launch_variables import LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, RANK, WORLD_SIZE
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.shell.script import Script
 from dtdebug_taxonomy.source.source import Source
@@ -18,7 +19,7 @@ _NUMBERS = frozenset(
     {
         *("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "TORCH_NCCL_TRACE_BUFFER_SIZE"),
         *("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_COORD_CHECK_MILSEC", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"),
-        *("WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"),
+        *(*RANK, *WORLD_SIZE, *LOCAL_RANK, *LOCAL_WORLD_SIZE, *NODE_RANK),
     }
 )
 _ALLOCATOR = frozenset(

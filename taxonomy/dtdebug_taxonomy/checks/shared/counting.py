@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from dtdebug_taxonomy.checks.shared.environment import reading
+from dtdebug_taxonomy.model.launch_variables import LOCAL_WORLD_SIZE
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _CALLS = {"torch.cuda.device_count", "horovod.torch.local_size"}
-_VARIABLES = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"}
 _STARTS = (
     *("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes", "torch.multiprocessing.Process"),
     "multiprocessing.Process",
@@ -25,7 +25,7 @@ def of_one_machine(code: Code, node: ast.expr | None, depth: int = 3) -> bool:
     if isinstance(node, ast.Call) and code.name(node.func) in _CALLS:
         return True
     if (read := reading(code, node)) is not None:
-        return read.variable in _VARIABLES
+        return read.variable in LOCAL_WORLD_SIZE
     if not dotted_name(node):
         return False
     values = code.values(node)
