@@ -60,7 +60,8 @@ def all_cases() -> list[Case]:
         *_recorded("printed", "*.txt"),
         *_recorded("nccl", "*.log"),
         *_dumps(),
-        *_accounts(),
+        *_snapshots("accounts", TESTS / "contracts" / "failures.jsonl"),
+        *_snapshots("measured", TESTS / "measured.jsonl"),
     ]
     return sorted(found, key=lambda case: case.name)
 
@@ -200,11 +201,11 @@ def _rated() -> Iterator[Case]:
             yield Case(f"cases/{file.stem}/{name}", read, row if "accept" in row else {})
 
 
-def _accounts() -> Iterator[Case]:
-    """Programs that failed, with the accounts of their ranks and the lines around the places that these name."""
-    for line in (TESTS / "contracts" / "failures.jsonl").read_text(encoding="utf-8").splitlines():
+def _snapshots(folder: str, file: Path) -> Iterator[Case]:
+    """Failures of which more is known than their text: accounts of ranks, verdicts, findings, runs with changes."""
+    for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        yield Case(f"accounts/{row['name']}", partial(msgspec.convert, row["snapshot"], Snapshot))
+        yield Case(f"{folder}/{row['name']}", partial(msgspec.convert, row["snapshot"], Snapshot))
 
 
 def _dumps() -> Iterator[Case]:
