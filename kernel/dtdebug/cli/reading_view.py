@@ -119,11 +119,13 @@ def print_curves(curves: CurveReading, asked: Asked) -> None:
 
 
 def _curves_line(curves: CurveReading, status: Status) -> str:
+    """Return a finding of the curves below another answer; if nothing is known to be wrong, what they show."""
     from dtdebug.recorded.curves import report
+    from dtdebug_taxonomy.model.status import CLEAR
 
     if curves.findings:
         return report.also_line(curves)
-    return report.summary_line(curves, sys.stdout) if status != "not_understood" else ""
+    return report.summary_line(curves, sys.stdout) if status in CLEAR else ""
 
 
 def _save(reading: Reading) -> None:

@@ -226,7 +226,8 @@ def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Findi
             continue
         if not hit.is_of_value and _is_source(output, hit):
             continue
-        found = from_hit(hit._replace(line=line), "printed", bearing.rank(line))
+        whole = output[hit.start :].partition("\n")[0] if "\n" not in hit.words else hit.words
+        found = from_hit(hit._replace(line=line, words=whole), "printed", bearing.rank(line))
         raised = bearing.ended_by(line)
         yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
 

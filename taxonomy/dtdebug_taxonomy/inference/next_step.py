@@ -21,6 +21,8 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS, Measure
 from dtdebug_taxonomy.logs.log import has_ended
 from dtdebug_taxonomy.logs.log_end import is_stop
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.stacks.frames import is_library
+from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.shown_code import commands
 
 _SEARCH = 120.0
@@ -35,6 +37,8 @@ _MENDING = 15.0
 
 _PROGRAM, _WRITTEN = "train.py", 200
 """Name of the user's program in measures; maximum characters of a job's command that are written out."""
+
+_OUTERMOST = lazy_re(r'File "([^"\n]{1,300}\.py)", line \d{1,7}, in <module>')
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +109,7 @@ def next_step(
     if is_stop(snapshot.verdict):
         return _LOOK
     symptoms, findings = known
-    started = snapshot.command or _told(snapshot)
+    started = snapshot.command or _told(snapshot) or _printed_program(snapshot.output)
     otherwise = _SEARCH
     rows: list[tuple[float, Next]] = []
     if repair is not None:
@@ -132,6 +136,12 @@ def _told(snapshot: Snapshot) -> tuple[str, ...]:
     return ()
 
 
+def _printed_program(output: str) -> tuple[str, ...]:
+    """Return the program whose outermost frame the tracebacks of the output show, without its directories."""
+    found = {path for path in _OUTERMOST.findall(output) if not is_library(path)}
+    return (found.pop().rpartition("/")[2],) if len(found) == 1 else ()
+
+
 def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str]) -> str:
     """Return its command for the job that was `started`, with those of its answers that are known."""
     known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
@@ -141,7 +151,8 @@ def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str
     whole = shlex.join(started)
     if program and len(whole) <= _WRITTEN:
         head = head.replace(_PROGRAM, shlex.quote(program))
-        job = whole if job.endswith(f" ... {_PROGRAM}") else job
+        if job.endswith(f" ... {_PROGRAM}"):
+            job = whole if len(started) > 1 else job.replace(_PROGRAM, shlex.quote(program))
     return f"{' '.join((head, *words))}{dashes}{job}"
 
 

@@ -46,6 +46,7 @@ _BRACKET = (
 )
 _DIGIT = (
     rf"(?P<time>{_DATE}){_AFTER}",
+    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d) (?=\[)",
     rf"(?P<time>\d\d-\d\d {_CLOCK})(?: (?=\[?[\w./-]{{1,80}}\.py:\d)|$)",
     rf"(?P<time>{_CLOCK})(?: - |: | )",
     r"(?P<time>\d{10}\.\d{1,9})(?::? )",
@@ -91,7 +92,7 @@ _LETTER = (
 )
 _BLANK = (
     r"(?=[ \d]{2,5}: ) {1,4}(?P<task>\d{1,4}): ",
-    r" {1,12}(?=\[(?:rank|default) ?\d{1,7}\]:)",
+    r" {1,12}(?=(?:\d{4}-\d\d-\d\d \d\d:\d\d )?\[(?:rank|default) ?\d{1,7}\]:)",
     r"[|] (?=\S)",
 )
 """srun pads task numbers to the width of the largest; a number further to the right belongs to a list."""

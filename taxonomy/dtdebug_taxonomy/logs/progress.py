@@ -11,7 +11,8 @@ PROGRESS = re.compile(
 )
 """Line that shows progress of training."""
 STEP = re.compile(
-    r"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer)_)?(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
+    r"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer|train(?:ing|er)?)[_/])*"
+    r"(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"
     r"[ _:=#\[(]{0,12}"
     r"|\bit[=:] ?"
     r"|\bepoch ?(?:\(train\))?:? {0,3}\[?\d{1,6}\]?:? {0,8}\[ {0,8}|\btrain: \d{1,6} \[ {0,8}"
