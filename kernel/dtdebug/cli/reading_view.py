@@ -81,6 +81,9 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
         _save(reading)
         print(msgspec.json.encode(record).decode())
     elif curves is not None and leads and asked.format != "html":
+        if curves.findings:  # else `why` would tell of an earlier failure
+            d = msgspec.structs.replace(reading.diagnosis, happened=curves.findings[0].says)
+            _save(reading._replace(found=True, diagnosis=d))
         print_curves(curves, asked)
     else:
         _print_logs(reading, asked, rows)

@@ -369,6 +369,43 @@ def test_why_and_full_tell_more_of_the_last_failure(tmp_path, capsys):
     assert "known:" not in short
 
 
+def test_why_is_about_the_curve_that_was_answered_last(tmp_path, capsys):
+    """Not about the failure of an earlier log."""
+    (tmp_path / "train.log").write_text(RAISED)
+    main(["diagnose", str(tmp_path / "train.log")])
+    losses = "".join(f"step {i} loss {3 - i * 0.05 if i < 40 else 'nan'}\n" for i in range(60))
+    (tmp_path / "loss.log").write_text(losses)
+    capsys.readouterr()
+    main([str(tmp_path / "loss.log")])
+    first = capsys.readouterr().out.splitlines()[0]
+    main(["why"])
+
+    assert "NaN from step 40" in first
+    assert capsys.readouterr().out.splitlines()[0] == first
+
+
+def test_names_behind_a_pattern_are_quoted_and_no_curve_is_praised_below_a_failure(tmp_path, capsys):
+    """The node that went down, and the program of the traceback in the next step."""
+    steps = "".join(f"train_step={i} loss={3 - i * 0.01:.2f}\n" for i in range(20))
+    log = tmp_path / "slurm.out"
+    log.write_text(f"{steps}srun: error: Node failure on gpu-006\n")
+    main([str(log)])
+    shown = capsys.readouterr().out
+
+    assert "Node failure on gpu-006]" in shown
+    assert "nothing found in" not in shown
+
+
+def test_steps_with_a_longer_name_show_where_a_log_stops(tmp_path, capsys):
+    """As `train_step` and `train/global_step`."""
+    log = tmp_path / "train.log"
+    for name in ("train_step", "train/global_step"):
+        log.write_text("".join(f"[rank{r}]: {name}={i} loss={3 - i * 0.01:.2f}\n" for i in range(37) for r in range(4)))
+
+        assert main([str(log)]) == 1
+        assert "ends at step 36 without a sign of an end" in " ".join(capsys.readouterr().out.split())
+
+
 def test_plain_dtdebug_shows_how_to_begin_then_the_last_failure(tmp_path, capsys):
     """Eight lines of help, until something has failed."""
     assert main([]) == 0

@@ -337,6 +337,13 @@ def test_a_number_before_few_lines_is_that_of_a_list():
     ]
 
 
+def test_a_date_without_seconds_may_precede_a_rank():
+    """As a platform prints it, which indents its lines."""
+    parsed = prefixes.without_prefixes(" 2025-02-18 12:54 [rank13]: [Rank 1] Watchdog caught a timeout")
+
+    assert (13, "[Rank 1] Watchdog caught a timeout") == (parsed.rank, parsed.body)
+
+
 def test_how_often_ray_has_seen_a_line_is_no_part_of_it():
     """Ray colours the count, and explains the first one."""
     ray = "\x1b[36m(TrainController pid=16123)\x1b[0m {}\x1b[32m [repeated 2x across cluster]{}\x1b[0m"
