@@ -215,8 +215,8 @@ def _of_scale(c: Contrast, context: Context) -> Explanation | None:
         fix = "Look at what is multiplied with or divided by the number of devices: batch, accumulation steps, lr."
         if _NAN.search(c.words):
             fix = (
-                "Look at what is divided by the number of devices, batch and accumulation steps first, for a share that"
-                " is rounded down to 0: it gives 0/0."
+                "Lower lr and warm it up longer, above all if it grows with the devices. If that is not it, look for a"
+                " share of the batch or of the accumulation steps that is rounded down to 0: it gives 0/0."
             )
     else:
         usual, mine = (int(n) for n in c.bad.split(" and ")) if _TWO.fullmatch(c.bad) else (0, 0)

@@ -43,6 +43,13 @@ _MACHINE = re.compile(
     """
 )
 _QUOTED = re.compile(r"\"[^\"\n]{1,400}\"|`[^`\n]{1,400}`|\u201c[^\u201d\n]{1,400}\u201d")
+_QUOTED_ERROR = re.compile(
+    r"(?P<mark>[\"`\u201c])(?P<error>(?:\w{1,40}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): [^\"`\u201c\u201d\n]{8,1000})"
+    r"(?P<end>[\"`\u201d])"
+)
+"""An exception with its message that the writer puts into quotes: it was printed."""
+_FRAME = re.compile(r"\s{1,12}File \"")
+_RAISED = re.compile(r".{0,60}?\b[A-Z]\w{0,60}(?:Error|Exception)\b\W{0,3}(?::|$)")
 _MARKUP = re.compile(
     r"(?m)^#{1,4} [A-Z]|(?:^|[\s(])\*\*\w[^*\n]{0,80}\*\*(?:\W|$)|(?:\b[a-z]{2,20} ){2}`[^`\n]{1,200}`"
 )
@@ -126,7 +133,19 @@ def split_prose(text: str) -> tuple[str, str]:
         if kind == "output":
             own, left[i] = _split_row(row)
             words += own
+    _add_quoted_error(rows, left)
     return "\n".join(words).strip(), "\n".join(left) if words else text
+
+
+def _add_quoted_error(rows: list[str], left: list[str]) -> None:
+    """Add the exception that a writer quotes to an output that has none: below the traceback if one is cut off."""
+    if any(map(_RAISED.match, left)):
+        return
+    at, error = next(((n, m["error"]) for n, row in enumerate(rows) if (m := _QUOTED_ERROR.search(row))), (0, ""))
+    frames = [n for n, row in enumerate(left) if _FRAME.match(row)]
+    below = next((n for n in range(frames[-1] + 1, len(left)) if not left[n].startswith(" ")), -1) if frames else at
+    if error and below >= 0:
+        left[below] = error
 
 
 def _title_of(rows: list[str], kinds: list[str]) -> int:

@@ -68,6 +68,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fix: Fix | None = None
     sure: Certainty = "unknown"
     guess: str = ""
-    """A cause that only the user's words suggest, where none is known; about half of them are right."""
+    """Up to three causes that come into question by the user's words, where none is known, each with its fix."""
     next: Step | None = None
     notes: tuple[str, ...] = ()

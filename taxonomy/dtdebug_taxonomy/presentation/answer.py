@@ -37,7 +37,7 @@ NOT_UNDERSTOOD = "Not enough is known to say what this is."
 FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
-_SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
+_SPOTS, _HEADLINE, _SENTENCE, _BRIEF = 4, 240, 320, 120
 _PLACE = r" (at|in) (?:%s|(?:\S{0,300}/)?%s)(?::|, line )%d\b(?:,?( in [\w.<>]{1,100}))?"
 """A place within a sentence; a spot shows it with its line of code."""
 _OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
@@ -184,7 +184,10 @@ def _cause(d: Diagnosis | None) -> Explanation | None:
 
 
 def _guess(d: Diagnosis | None) -> str:
-    return plain(_sentence(d.guesses[0].title), _SENTENCE) if d is not None and d.guesses else ""
+    """Return the causes that come into question, the likeliest first, each with the beginning of its fix."""
+    rows = ((a.title.rstrip("."), first_parts(a.fix, _BRIEF)) for a in (d.guesses if d is not None else ()))
+    told = (f"{title}. {fix if len(fix) <= _BRIEF else ''}".rstrip() for title, fix in rows)
+    return plain(" Or: ".join(told), 2 * _SENTENCE)
 
 
 def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:

@@ -115,7 +115,7 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
     if a.why or a.record:
         yield from _label_rows("why", why_label(a), _with_record(a.why, a.record), width, level.why)
     if a.guess:
-        yield from _label_rows("why", "Maybe", a.guess, width, level.why)
+        yield from _label_rows("why", "Maybe", a.guess, width, 3 * level.why)
     if a.fix is not None:
         yield from _fix_lines(a.fix, width, level)
     if a.next is not None:

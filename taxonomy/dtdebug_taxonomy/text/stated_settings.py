@@ -23,7 +23,7 @@ class Setting(NamedTuple):
 
 _NUMBER = r"\d{1,5}|one|single|a single|two|three|four|eight|sixteen|several|multiple|multi|many|more than (?:one|1)"
 _COUNT = lazy_re(
-    rf"(?i)(?<![\w.])(?P<n>{_NUMBER})(?:[ -]|x )?(?:(?!per\b)[a-z]\w{{0,9}}[ -]){{0,2}}?"
+    rf"(?i)(?<![\w.])(?P<n>{_NUMBER})(?!st\b|nd\b|rd\b|th\b)(?:[ -]|x )?(?:(?!per\b)[a-z]\w{{0,9}}[ -]){{0,2}}?"
     r"(?P<unit>gpu|card|device|node|machine|host|server|process|rank|worker)(?:e?s)?\b(?!/)"
     r"|(?<![\w.])(?P<n2>\d{1,4}) ?[x*\u00d7] ?(?:nvidia )?(?:[abhv]\d00|a10g?|t4|l40s?"
     r"|rtx ?\d{4}|[3-5]0[5-9]0|mi\d{3}x?)(?:s|ti)?\b"
