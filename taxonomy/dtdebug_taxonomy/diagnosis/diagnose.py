@@ -168,9 +168,8 @@ def diagnose(
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     if recognised and not causes and sure != "unknown" and _is_only_described(incident):
-        said = [g for g in guesses if ranking.symptoms[g.symptom] >= POSSIBLE]
-        likeliest = (a for a in list_likeliest(context) if a.cause not in {g.cause for g in said})
-        guesses = (*said, *likeliest)[:LIKELIEST]
+        likeliest = (a for a in list_likeliest(context) if a.cause not in {g.cause for g in guesses})
+        guesses = (*guesses, *likeliest)[:LIKELIEST]
     return Diagnosis(
         recognised=recognised,
         verdict=sure,
@@ -225,9 +224,9 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
 
 def _is_only_described(incident: Incident) -> bool:
     """True if nothing was printed or measured that tells of the failure: there is no more than words."""
-    snapshot = incident.snapshot
-    seen = any(not e.told for e in incident.errors) or snapshot.exception or snapshot.verdict or snapshot.ranks or snapshot.watched
-    return bool(incident.prose.text.strip()) and not seen
+    s = incident.snapshot
+    measured = s.exception or s.verdict or s.ranks or s.watched
+    return bool(incident.prose.text.strip()) and not measured and all(e.told for e in incident.errors)
 
 
 def _is_described(incident: Incident) -> bool:

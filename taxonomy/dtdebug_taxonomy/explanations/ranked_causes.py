@@ -31,9 +31,13 @@ _HARDLY_EVER = 0.03
 """P(how it shows | symptom) below which words alone show no cause of that symptom."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
-LIKELIEST, _WORTH_NAMING = 3, 0.08
-"""Most causes that are listed if nothing points at one, and the least probability of each: on public threads that were
-described in words alone the cause was the first in a quarter, and one of three in nearly half."""
+LIKELIEST = 3
+"""Most causes that are listed if nothing points at one: on public threads that were described in words alone the cause
+was the first in a quarter, and one of three in nearly half."""
+_WORTH_NAMING, _UNAIDED = 0.08, 0.02
+"""Least probability of such a cause, and the same without the likeness of words to causes."""
+_PRODUCTS = ("framework", "launcher")
+"""Observations whose values a title may name."""
 _MOST_RULED_OUT = 10
 _OWN_CODE = "program-fails-by-itself"
 """Cause that adds nothing to a library's own check of the call."""
@@ -273,6 +277,7 @@ def list_likeliest(context: Context) -> tuple[Explanation, ...]:
         each
         for each in _candidates(context)
         if each.aided >= _WORTH_NAMING
+        and each.joint >= _UNAIDED
         and inference_ranking.excluding(knowledge, each.cause, findings) is None
         and _is_at_home(context, each.cause)
     ]
@@ -286,9 +291,6 @@ def _is_at_home(context: Context, cause: Cause) -> bool:
     known = {v.value for key in _PRODUCTS for v in context.knowledge.observations[key].value}
     named = known.intersection(cause.title.lower().split())
     return named <= used and ("framework" not in cause.needs or not used.isdisjoint(cause.needs["framework"]))
-
-
-_PRODUCTS = ("framework", "launcher")
 
 
 def _candidates(context: Context) -> Iterator[_Candidate]:

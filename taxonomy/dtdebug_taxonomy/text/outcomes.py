@@ -41,7 +41,7 @@ _GOES = (
 )
 _WEAK = (
     r"trains?|runs?|ran|starts?|begins?|continues?|returns?|connects?|joins?|updates?|responds?|ends|happens?"
-    r"|go(?:es)? down"
+    r"|decreases?|go(?:es)? down"
 )
 """Verbs of progress if the clause ends in them, and of a failure if they are denied."""
 _OCCURS = r"happen|occur|appear|exist|show(?: up)?|reproduce|come up"

@@ -162,3 +162,19 @@ def test_words_before_or_behind_a_message_in_one_line_are_somebodys(row, words, 
 
     assert said.endswith(words)
     assert output == printed.splitlines()[1].strip()
+
+
+def test_an_exception_in_quotes_was_printed():
+    """It ends a traceback that is cut off; where the output has an exception of its own, that one counts."""
+    said = "Hi, on two GPUs I get `RuntimeError: Requested AllReduce not implemented on GPU` at once."
+    cut = '```\nTraceback (most recent call last):\n  File "train.py", line 8, in <module>\n    step(1)\n```'
+    error = "RuntimeError: Requested AllReduce not implemented on GPU"
+
+    assert error == split_prose(said)[1].strip()
+    assert split_prose(f"{said}\n\n{cut}\n")[1].strip().endswith(f"    step(1)\n{error}")
+    assert error not in split_prose(f"{said}\n\n```\nValueError: x\n```\n")[1]
+    assert said in split_prose(said)[0]
+
+
+def test_a_class_of_an_error_alone_is_no_message():
+    assert "" == split_prose("Hi, why do I get a `RuntimeError` on two GPUs?")[1].strip()

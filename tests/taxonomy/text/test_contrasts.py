@@ -207,3 +207,9 @@ def test_one_factor_is_named_by_an_option_and_in_words():
     )
 
     assert [("overlap-param-gather", "off", "on")] == [(c.factor, c.good, c.bad) for c in find_contrasts(text)]
+
+
+def test_the_second_gpu_is_not_two():
+    said = "All losses become nan if I use the 2nd GPU. It runs well when I use the 1st GPU."
+
+    assert [] == [c for c in find_contrasts(said) if c.kind == "count"]
