@@ -8,6 +8,7 @@ import string
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -448,6 +449,39 @@ def test_names_and_values_with_letters_that_json_escapes_are_masked(seed: int) -
     written = "".join(rf"\u{ord(c):04x}" if chance.random() < 0.1 else c for c in value)
     masked = mask(rf'{{"a": "caf\u00e9", "{escaped}": "{written}", "step": 12}}')
     assert masked == rf'{{"a": "caf\u00e9", "{escaped}": "***", "step": 12}}'
+
+
+@pytest.mark.parametrize("write", [repr, json.dumps])
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_begins_a_line_of_a_quoted_text_is_masked(write: Callable[[str], str], times: int) -> None:
+    rng = random.Random(times)
+    forms = (
+        "mysql -uroot -p@@ train", "sshpass -p @@ ssh node1", "curl -u root:@@ http://etcd:2379", "contraseña=@@",
+        "mot de passe : @@", "пароль: @@", "env:\n- name: DB_PASSWORD\n  value: @@\n",
+    )  # fmt: skip
+    for form in forms:
+        value = word(rng, 14)
+        text = f"before\n{form.replace('@@', value)}\nafter"
+        for _ in range(times):
+            text = write(text)
+        masked = mask(text)
+        assert value not in masked, form
+        assert "before" in masked
+        assert mask(masked) == masked
+
+
+def test_a_password_in_a_sentence_of_another_language_is_masked() -> None:
+    value = word(random.Random(8), 12)
+    for sentence in ("Das Kennwort lautet '@@'", 'Passwort ist "@@"', "mot de passe est «@@»", "contraseña es '@@'"):
+        assert value not in clean(sentence.replace("@@", value)), sentence
+    for sentence in ("Das Passwort ist falsch", "la contraseña es 'None'", "le mot de passe est invalide"):
+        assert clean(sentence) == sentence
+
+
+def test_an_identifier_in_the_path_of_a_webhook_is_masked() -> None:
+    name = "454a9aa9-d801-391b-445c-f0ffa3960cd2"
+    assert name not in clean(f"https://open.feishu.cn/open-apis/bot/v2/hook/{name}")
+    assert name in clean(f"https://tracker.example/runs/{name}")
 
 
 def test_escapes_that_hide_nothing_stay() -> None:

@@ -30,8 +30,9 @@ MASK = "***"
 _AGAIN = 64
 """Maximum number of secrets searched for a second time, so that the time stays linear."""
 
-_ESCAPED = re.compile(r"\\u00(3[0-9]|4[1-9a-fA-F]|5[0-9aA]|5[fF]|6[1-9a-fA-F]|7[0-9aA])")
-"""Escape of a letter or digit, which needs none in JSON."""
+_ESCAPED = re.compile(r"\\{1,8}(?:u(?P<code>[0-9a-fA-F]{4})|(?P<mark>[nrt\"']))")
+"""Escape of a character in JSON or in the repr of a string, however often it is escaped."""
+_MEANT = {"n": "\n", "r": "\r", "t": "\t"}
 _WRAPPED = re.compile(r"\\?[\"']?\r?\n[ \t]{0,16}[\"']?(?P<s>[A-Za-z0-9+/=_.-]{8,4096}+)(?![\w(\[])")
 _TAIL = re.compile(
     r"\\?[\"']?\r?\n[ \t]{0,16}(?P<s>(?=[A-Za-z+/=_-]{0,8}\d)(?=[\d+/=_-]{0,8}[A-Za-z])"
@@ -71,7 +72,7 @@ def mask_secrets(text: str) -> tuple[str, frozenset[str]]:
         seed_phrases.spans,
     ):
         hidden = spans(text if text.isascii() else text.translate(_NARROW))
-        if "\\u00" in text:
+        if "\\" in text:
             hidden = _union([*hidden, *_behind_escapes(text, spans)])
         secrets |= {text[begin:end] for begin, end in hidden}
         hidden = [(begin, _wrapped_end(text, begin, end)) for begin, end in hidden]
@@ -91,14 +92,15 @@ def _wrapped_end(text: str, begin: int, end: int) -> int:
 
 
 def _behind_escapes(text: str, spans: Callable[[str], list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return what is found once the letters that JSON may write as escapes are read as letters."""
+    """Return what is found once escapes are read as what they stand for."""
     plain: list[str] = []
     shifts: list[tuple[int, int]] = [(0, 0)]  # place in the plain text, places in the text before it that are gone
     at = length = 0
     for found in _ESCAPED.finditer(text):
-        plain += [text[at : found.start()], chr(int(found[1], 16))]
+        meant = chr(int(found["code"], 16)) if found["code"] else _MEANT.get(found["mark"], found["mark"])
+        plain += [text[at : found.start()], meant]
         length += found.start() - at + 1
-        shifts.append((length, shifts[-1][1] + 5))
+        shifts.append((length, shifts[-1][1] + len(found[0]) - 1))
         at = found.end()
     if not at:
         return []

@@ -25,8 +25,9 @@ _LEAST = 10
 """Minimum length of letters with digits that count as a token or a key."""
 _ALL = "|".join(sorted(map(re.escape, (*_PASSWORD, *_OTHER)), key=len, reverse=True))
 _NAMED = lazy_re(
-    rf"(?i)(?<![a-zа-я])(?P<name>{_ALL})[\"'”」]?[ \t]{{0,4}}(?P<sep>[:=：＝]|是|为|は|->|=>)[ \t]{{0,4}}"
-    r"(?P<q>[\"'“「])?(?P<s>(?(q)[^\"'”」\n]{4,256}|[!-~]{4,256}))"
+    rf"(?i)(?<![a-zа-я])(?P<name>{_ALL})[\"'”」]?[ \t]{{0,4}}(?P<sep>[:=：＝]|是|为|は|->|=>|"
+    r"(?:lautet|ist|est|es|è|é|jest|är|это)(?=[ \t]{1,4}[\"'“「«]))[ \t]{0,4}"
+    r"(?P<q>[\"'“「«])?(?P<s>(?(q)[^\"'”」»\n]{4,256}|(?![\"']?\*{3})[!-~]{4,256}))"
 )
 
 

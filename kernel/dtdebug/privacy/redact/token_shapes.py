@@ -69,6 +69,7 @@ _ENDS = lazy_re(r"\.[a-z][a-z\d]{1,7}(?![\w.-])")
 """Ending of a file name."""
 _DIGEST = lazy_re(r"(?i)(?:sha\d{1,3}|md5|blake\d\w?)(?:-|[:=]\Z)")
 _PART = lazy_re(r"(?<=/)[A-Za-z0-9_@-]{8,256}")
+_UUID = lazy_re(r"(?i)[a-f\d]{8}(?:-[a-f\d]{4}){3}-[a-f\d]{12}\Z")
 _WORD_BEGINS = lazy_re(r"[\s\"'=,;:()\[\]{}<>|`]")
 _CONTENT = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "PD94bWw", "PHN2Zy", "AAAA", "JVBER", "H4sI", "_Z")
 """Beginnings of encoded images, archives and C++ names."""
@@ -172,9 +173,10 @@ def _in_path(text: str, begin: int) -> bool:
 
 
 def _of_hooks(text: str, addresses: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans of random parts in the paths of webhooks."""
+    """Return the spans of random parts in the paths of webhooks, identifiers included: they are all that is asked."""
     hooks = [(start, end) for start, end in addresses if "hook" in text[start:end].lower()]
-    return [p.span() for start, end in hooks for p in _PART.finditer(text, start, end) if is_opaque(p[0])]
+    parts = (p for start, end in hooks for p in _PART.finditer(text, start, end))
+    return [p.span() for p in parts if is_opaque(p[0]) or _UUID.match(p[0])]
 
 
 @lru_cache(maxsize=1)
