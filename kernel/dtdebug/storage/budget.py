@@ -20,7 +20,7 @@ _FOLD, LOG_FOLD, _LARGE_FOLD, _LARGE = 40, 100, 50, 128 << 20
 what repeats in a small one may hide its end."""
 _LIST, _TABLE, _ITEM = 64, 240, 56
 """Bytes of memory for each list, table and item of JSON; a small table has room for some items."""
-_USUAL, _EACH, _PER_BYTE, _PER_PACKED = 12.0, 0.02, 5e-7, 2e-6
+_USUAL, _EACH, _PER_BYTE, _PER_PACKED = 6.0, 0.02, 5e-7, 1e-6
 """Processor seconds of a command that reads logs, and more for each file, each byte of it, and each compressed one."""
 _GRACE = 3.0
 """Processor seconds from late to spent: readers that look at the time end by themselves, with what they have."""

@@ -9,6 +9,7 @@ import struct
 import pytest
 
 from dtdebug.cli.main import main as dtdebug
+from dtdebug.recorded.curves import printed as printed_lines
 from dtdebug.recorded.curves.compare import compare
 from dtdebug.recorded.curves.event_files import masked_crc, read_scalars
 from dtdebug.recorded.curves.judge import findings
@@ -16,6 +17,7 @@ from dtdebug.recorded.curves.names import meaning
 from dtdebug.recorded.curves.printed import PrintedLines
 from dtdebug.recorded.curves.read import read_curves, read_printed
 from dtdebug.recorded.curves.report import judge, short_answer
+from dtdebug.recorded.curves.series import Series
 from dtdebug.recorded.things import recognise
 from dtdebug_taxonomy.presentation.answer_text import MOST, WIDTH, lay_out
 
@@ -417,3 +419,21 @@ def test_errors_among_steps_cost_no_value_and_a_value_that_comes_late_is_read(mo
     assert curve.steps[-1] == 899
     assert len(curve.steps) > 300
     assert sum(b"broke" in line for line in read) < 250
+
+
+def test_in_a_huge_log_the_last_part_of_each_block_is_read_and_whatever_is_no_number(monkeypatch):
+    monkeypatch.setattr(printed_lines, "_WHOLE", 100)
+    blocks = [b"".join(b"step %d loss 2.%03d\n" % (n, n % 997) for n in range(k, k + 400)) for k in range(1, 4001, 400)]
+    blocks[6] = blocks[6].replace(b"loss 2.555\n", b"loss nan\n")
+    series, number = Series(), 1
+    reader = PrintedLines(series, "a.log")
+    for block in blocks:
+        number = reader.read(block, number)
+    (curve,) = series.curves()
+    lines = dict(zip(curve.steps, curve.lines, strict=True))
+
+    assert number == 4001
+    assert all(step == line for step, line in lines.items())
+    assert lines.keys() >= {1, 400, 800, 1600, 4000}
+    assert lines.keys().isdisjoint(range(401, 600))
+    assert sum(math.isnan(value) for value in curve.values) == 1

@@ -77,6 +77,10 @@ _HEADS = (b"%|", b"[batch=", b"lobal_step", b"lobal step", b"GLOBAL_STEP", b"GLO
 _ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", *_HEADS)
 _MANY, _EACH = 12_000, 4
 """Lines of one shape that are read; after them, each fourth is. NaN is another shape, and so is never left out."""
+_WHOLE, _LAST = 400_000, 16
+"""Lines with a word of a value that are looked at; after them, those in the last sixteenth of each block are."""
+_NEVER_SKIPPED = (*_LOAD_WORDS, b"nan", b"NaN", b"NAN", b" inf", b"=inf", b"-inf", b" Inf", b"-Inf")
+"""No part of a block that holds one of these is left out."""
 _BARREN, _AMONG = 64, 16
 """Lines of one shape without a value, such as errors, that are read; after them, each sixteenth is, until one has."""
 _EPOCH_HEADS = (b"Epoch", b"epoch")
@@ -155,15 +159,19 @@ class PrintedLines:
         """Shape -> number of lines of it since the last one with a value."""
         self._head: Head | None = None
         self._epoch = -1.0
+        self._looked = 0
+        """Number of lines that were looked at."""
 
     def read(self, block: bytes, number: int = 1) -> int:
         """Read a run of lines, of which the first has this number; return the number of the next one.
 
         Only lines with one of the words are looked at: the others are never split off.
         """
-        places = {word: at for word in _ALL_WORDS if (at := block.find(word)) >= 0}
-        done = 0
+        done = self._skip(block)
+        number += block.count(b"\n", 0, done)
+        places = {word: at for word in _ALL_WORDS if (at := block.find(word, done)) >= 0}
         while places:
+            self._looked += 1
             first = min(places.values())
             begin = block.rfind(b"\n", done, first) + 1 or done
             end = block.find(b"\n", first)
@@ -182,6 +190,13 @@ class PrintedLines:
                     del places[word]
         rest = block.count(b"\n", done)
         return number + rest + (not block.endswith(b"\n") and bool(block))
+
+    def _skip(self, block: bytes) -> int:
+        """Return the size of the part that need not be read: a trend shows in fewer lines than a huge log has."""
+        if self._looked < _WHOLE:
+            return 0
+        at = block.rfind(b"\n", 0, len(block) - len(block) // _LAST) + 1
+        return 0 if any(block.find(word, 0, at) >= 0 for word in _NEVER_SKIPPED) else at
 
     def _part(self, line: bytes, number: int) -> None:
         """Read one line, or one state of a line that is printed over and over."""
