@@ -343,6 +343,73 @@ def empty_dumps(rng: random.Random, folder: Path, size: int) -> list[str]:
     return ["flight", str(folder)]
 
 
+# Stacks, curves, configuration.
+
+
+def threads(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A saved stack with very many threads."""
+    names = [f"{rng.choice(('main', 'wait', 'load'))}_{rng.randrange(9)}" for _ in range(64)]
+    with (folder / "stacks.txt").open("w") as file:
+        for n in range(size):
+            head = f"Thread 0x{rng.getrandbits(48):016x} (most recent call first):\n"
+            file.write(f'{head}  File "train.py", line {n % 99 + 1} in {names[n % 64]}\n\n')
+    return [str(folder / "stacks.txt")]
+
+
+def deep_values(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A stack in JSON whose local variables nest."""
+    begin, end = rng.choice((("[", "]"), ('{"a":', "}")))
+    inner = f"{begin * size}1{end * size}"
+    frame = f'{{"name": "main", "filename": "train.py", "line": 3, "locals": {inner}}}'
+    (folder / "stacks.json").write_text(
+        f'[{{"pid": 1, "thread_id": 1, "thread_name": "MainThread", "frames": [{frame}]}}]'
+    )
+    return [str(folder / "stacks.json")]
+
+
+def deep_cases(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """Cases of which one nests."""
+    rows = ['{"output": "NCCL error"}', '{"output": "loss is NaN"}', '{"output":' + rng.choice(("[", '{"a":')) * size]
+    rng.shuffle(rows)
+    (folder / "cases.jsonl").write_text("\n".join(rows))
+    return ["diagnose", "--batch", str(folder / "cases.jsonl")]
+
+
+def repeated_steps(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A compressed log of `size` bytes of step lines of several shapes."""
+    with gzip.open(folder / "rank0.log.gz", "wb", 1) as file:
+        step = 0
+        while size > 0:
+            lines = "".join(f"step {step + n} {rng.choice(('loss', 'lr'))} {rng.random():.4f}\n" for n in range(4_000))
+            step += 4_000
+            file.write(lines.encode() * 16)
+            size -= 16 * len(lines)
+    return ["triage", str(folder)]
+
+
+def aliases(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A configuration whose aliases stand for ever more."""
+    fold, merged = rng.randrange(2, 8), rng.random() < 0.5
+    rows = ["a0: &a0 {x: 1}"]
+    for n in range(1, size):
+        many = ", ".join([f"*a{n - 1}"] * fold)
+        rows.append(f"a{n}: &a{n} " + (f"{{<<: [{many}]}}" if merged else f"[{many}]"))
+    rows += ["distributed_type: MULTI_GPU", f"num_processes: *a{size - 1}"]
+    (folder / "accelerate_config.yaml").write_text("\n".join(rows))
+    return ["check", str(folder / "accelerate_config.yaml")]
+
+
+def baseline_of_a_pipe(rng: random.Random, folder: Path, size: int) -> list[str]:
+    """A baseline to write that is a pipe which nobody reads, or a link to one."""
+    (folder / "train.py").write_text("import torch\n" * size)
+    os.mkfifo(folder / "pipe")
+    name = "pipe"
+    if rng.random() < 0.5:
+        name = "known.json"
+        (folder / name).symlink_to("pipe")
+    return ["check", "--baseline", str(folder / name), "--write-baseline", str(folder / "train.py")]
+
+
 UNKNOWN_EVENT = b'{"ph":"X","name":"who knows","cat":"else","ts":1,"dur":1,"pid":1,"tid":1},'
 EMPTY = b"{},"
 
@@ -375,6 +442,12 @@ KINDS: dict[str, tuple[Maker, int, int]] = {
     "packed log": (packed_log(b"step 1 loss 2.0\n"), 1 << 20, 2 << 30),
     "long header of a packed log": (long_header, 4 << 20, 200 << 20),
     "dumps that hold nothing": (empty_dumps, 64, 30_000),
+    "threads of a saved stack": (threads, 2_000, 200_000),
+    "values of a saved stack that nest": (deep_values, 50_000, 2_000_000),
+    "case of a batch that nests": (deep_cases, 50_000, 2_000_000),
+    "packed log of steps": (repeated_steps, 1 << 20, 1 << 30),
+    "aliases of a configuration": (aliases, 12, 30),
+    "baseline that is a pipe": (baseline_of_a_pipe, 1, 1_000),
     "packed log without lines": (packed_log(b"\0"), 1 << 20, 4 << 30),
 }
 """Name -> maker, size in a run of all tests, size of an attack."""

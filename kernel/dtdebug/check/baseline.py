@@ -54,6 +54,8 @@ class Baseline:
         counts = Counter(self._entry(f, texts) for f in findings)
         rows = [_Row(e.file, e.check, e.line_hash, counts[e]) for e in sorted(counts)]
         lines = b",\n".join(map(msgspec.json.encode, rows))  # one each, so that a change is a line of a diff
+        if self._file.exists() and not self._file.is_file():  # a pipe would wait for its reader
+            raise UsageError(f"check --baseline {self._file}: can't be written: is not a regular file")
         try:
             self._file.write_bytes(b'{"version": 1, "findings": [\n' + lines + b"\n]}\n")
         except OSError as error:

@@ -9,6 +9,9 @@ from typing import Any
 from dtdebug.cli.verbs import DOCTOR
 from dtdebug.errors import NOTHING, USAGE, UsageError
 
+_EACH_CASE = 0.5
+"""Processor seconds granted for each case of a batch."""
+
 
 def add(commands: Any) -> None:
     """Add the sub-command to the command-line parser."""
@@ -63,7 +66,7 @@ def _batch(path: str, questions: int) -> int:
 
     import msgspec
 
-    from dtdebug.storage import safe_open
+    from dtdebug.storage import budget, safe_open
     from dtdebug_taxonomy.diagnosis.batch import run_case
     from dtdebug_taxonomy.knowledge.loader import load
 
@@ -78,9 +81,10 @@ def _batch(path: str, questions: int) -> int:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
+            budget.current().grant(_EACH_CASE)
             try:
                 result = run_case(knowledge, msgspec.json.decode(line, type=dict[str, Any]), questions)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 from dtdebug.privacy.sanitize import complain
 
                 bad += 1

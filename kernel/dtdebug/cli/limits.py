@@ -11,6 +11,7 @@ _MEMORY = 900 << 20
 """Bytes that a process may write to; what it maps from files does not count."""
 TIME = "what was given takes far longer to read than its size explains; nothing was concluded. Give a part of it"
 MEMORY = "what was given takes more than 1 GB of memory to read; nothing was concluded. Give a part of it"
+DEPTH = "what was given is nested too deep to be read; nothing was concluded"
 
 
 def bound_memory() -> None:

@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return USAGE
         if debug:
             raise
-        if isinstance(error, MemoryError):
-            _complain(limits.MEMORY)
+        if isinstance(error, MemoryError | RecursionError):
+            _complain(limits.MEMORY if isinstance(error, MemoryError) else limits.DEPTH)
             return USAGE
         if isinstance(error, OSError) and error.filename is not None:  # no room, no permission, another kind of file
             why = "can't be opened by this user: " if isinstance(error, PermissionError) else ""

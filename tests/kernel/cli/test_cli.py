@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from dtdebug.cli.main import ALIASES, VERBS, main, parser
+from dtdebug.storage import budget
 from dtdebug_taxonomy.knowledge.loader import load
 
 OOM = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
@@ -259,6 +260,22 @@ def test_a_batch_gives_one_line_a_case_and_asks_only_when_told_to(tmp_path, caps
     assert 0 < len(asked[0]["questions"]) <= 3
     assert asked[0]["symptoms"][0]["code"] == "B.2"
     assert all(q["answer"] is None for q in asked[1]["questions"])
+
+
+def test_a_batch_has_time_for_each_case_and_goes_on_after_one_that_nests(tmp_path, capsys, monkeypatch):
+    granted = []
+    monkeypatch.setattr(budget.Budget, "grant", lambda _self, seconds: granted.append(seconds))
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"id": "a"}\n{"output":' + "[" * 50_000 + '\n{"id": "b"}\n')
+    status = main(["diagnose", "--batch", str(cases)])
+    out, err = capsys.readouterr()
+
+    assert status == 2
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["a", "b"]
+    assert f"{cases}:2: " in err
+    assert "internal error" not in err
+    assert len(granted) == 3
+    assert min(granted) > 0
 
 
 def test_the_batch_ignores_labels_and_unasked_observations(tmp_path, capsys):

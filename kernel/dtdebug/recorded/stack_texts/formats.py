@@ -198,14 +198,16 @@ class _Reader:
 
     def _add(self, tool: str, thread: TextThread, *, last: bool = False) -> None:
         """Add a thread; to a new process if this one can't have it too."""
-        numbers = [t.number for t in self._now.threads if t.number]
-        ends = tool == "gdb" and len(numbers) > 1 and numbers[-1] == "1" and numbers[0] != "1"
+        numbers = self._now.numbers
+        ends = tool == "gdb" and len(numbers) > 1 and next(reversed(numbers)) == "1" != next(iter(numbers))
         if (self._now.threads and self._now.tool != tool) or thread.number in numbers or ends:
             again = thread.number in numbers and tool != "gdb"
             self._begin(tool, pid=self._now.pid if again else None, command=self._now.command if again else "")
         self._now.tool = tool
         if len(self._now.threads) < _THREADS:
             self._now.threads.append(thread)
+            if thread.number:
+                self._now.numbers[thread.number] = None
         self._thread, self._outermost_first, self._code = thread, last, False
 
     def _spy_thread(self, number: str, name: str) -> None:

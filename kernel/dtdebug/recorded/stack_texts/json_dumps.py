@@ -40,7 +40,7 @@ def processes(text: str) -> list[TextProcess] | None:
         return None
     try:
         return [process for document in _documents(text) for process in _of_document(document)]
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 

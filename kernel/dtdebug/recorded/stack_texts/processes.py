@@ -35,6 +35,8 @@ class TextProcess:
     command: str = ""
     file: str = ""
     threads: list[TextThread] = field(default_factory=list)
+    numbers: dict[str, None] = field(default_factory=dict)
+    """Numbers of the threads, in their order."""
 
     def main(self) -> TextThread:
         """Return the main thread: the one so called, else that with the id of the process, else the oldest."""
