@@ -478,6 +478,13 @@ def test_a_password_in_a_sentence_of_another_language_is_masked() -> None:
         assert clean(sentence) == sentence
 
 
+@pytest.mark.parametrize("begin", ["", "2 ", "[rank3]: ", "12: "])
+def test_a_value_below_its_name_is_masked_behind_what_a_launcher_prints_before_each_line(begin: str) -> None:
+    lines = ("env:", "- name: DB_PASSWORD", "  value: fF6PCtFzUchIrNQ", "- name: N", "  other value: 12")
+    assert mask("\n".join(begin + line for line in lines)).replace(MASK, "fF6PCtFzUchIrNQ").count("fF6P") == 1
+    assert "fF6P" not in mask("\n".join(begin + line for line in lines))
+
+
 def test_an_identifier_in_the_path_of_a_webhook_is_masked() -> None:
     name = "454a9aa9-d801-391b-445c-f0ffa3960cd2"
     assert name not in clean(f"https://open.feishu.cn/open-apis/bot/v2/hook/{name}")
