@@ -184,6 +184,46 @@ def test_a_learning_rate_of_zero_is_found_and_a_rounded_one_is_not():
     assert kinds(rows(60, lr=lambda i: max(0.0, 1e-3 * (1 - i / 59)))) == []  # the end of a schedule
 
 
+@pytest.mark.parametrize("name", ["lr_scale", "optim0_lr0", "lr mult", "upd", "opt/step_size"])
+def test_a_rate_of_zero_is_found_under_other_names_where_the_loss_stays(name):
+    draw = random.Random(5)
+    flat = [2.31 + draw.gauss(0, 0.02) for _ in range(60)]
+    lines = [f"step {i} | loss {loss:.4f} | {name}: 0.000e+00\n" for i, loss in enumerate(flat)]
+    assert kinds("".join(lines)) == ["zero_rate"]
+    if "lr" not in name:  # it may be anything, where the loss falls or another rate is printed
+        assert kinds("".join(line.replace("loss ", f"loss {3 - i / 60:.3f}") for i, line in enumerate(lines))) == []
+        assert kinds("".join(line.replace(" | loss", " | lr 1e-4 | loss") for line in lines)) == []
+
+
+def test_a_group_of_frozen_parameters_is_no_learning_rate_of_zero():
+    assert kinds(rows(60, lr_0=lambda i: "0.0", lr_1=lambda i: "1e-4")) == []
+
+
+def test_a_loss_that_is_zero_from_one_step_to_the_next_is_found():
+    """OLMo's form: the step stands above its values."""
+    text = "".join(
+        f"2024-08-06 10:00:{i:02d} INFO [step={i}/739328,epoch=0]\n    optim/total_grad_norm={norm}\n"
+        f"    train/CrossEntropyLoss={loss}\n"
+        for i, (loss, norm) in enumerate([(12.18, 231.7), (11.9, 220.0), (1.8e-06, 0.0), *[(0.0, 7.7e-08)] * 8], 1)
+    )
+    (row,) = found(text)
+    assert (row.kind, row.step) == ("vanishes", "step 3")
+    assert "11.9 at step 2" in row.says
+    assert found(text.replace("=7.7e-08", "=0.4")) == []  # an objective that is 0 on average
+
+
+def test_a_loss_that_was_learnt_by_heart_has_not_vanished():
+    assert kinds("".join(f"step {i} loss={2.5 * 0.7**i:.4f} lr=1e-4\n" for i in range(60))) == []
+
+
+def test_steps_that_share_a_fraction_of_an_epoch_are_all_read():
+    values = (2.2, 2.1, "nan", "nan", 0.0)
+    text = "".join(f"{{'loss': {loss}, 'learning_rate': 1e-5, 'epoch': 0.53}}\n" for loss in values)
+    assert kinds(text + text.replace("2.", "nan, 'x': 2.")) == ["not_finite"]
+    (curve,) = [c for c in read_printed(text, "a.log").curves if c.kind == "loss"]
+    assert len(curve) == 5
+
+
 def test_a_jump_of_the_step_time_is_dated():
     draw = random.Random(5)
     (row,) = found(rows(200, step_time=lambda i: round((1.0 if i < 120 else 1.6) * (1 + 0.1 * draw.random()), 4)))

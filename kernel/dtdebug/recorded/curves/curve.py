@@ -22,7 +22,8 @@ class Curve:
     """Values of one name over the steps of one process or run."""
 
     __slots__ = (
-        "attempts", "epochs", "exact", "lines", "loads", "mixed", "name", "owner", "steps", "total", "unit", "values",
+        "attempts", "epochs", "exact", "lines", "loads", "mixed", "name", "owner", "rounded", "steps", "total", "unit",
+        "values",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, name: Name, unit: str = "step") -> None:
@@ -39,6 +40,8 @@ class Curve:
         """Steps of an epoch or of the whole, where the counter names them."""
         self.exact = True
         """False if a zero may be a rounded number."""
+        self.rounded = False
+        """True if the step is a fraction of an epoch with few digits, which several steps share."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 FindingKind = Literal[
-    "not_finite", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "rate_starts_over",
+    "not_finite", "vanishes", "ranks_differ", "rises_with_rate", "diverges", "resumed_from_start", "rate_starts_over",
     "counter_starts_over", "jumps",
     "repeats", "zero_rate", "scale_at_floor", "does_not_move", "spike", "memory_of_rank", "memory_grows", "slower",
     "drifts", "overfits", "runs_differ",

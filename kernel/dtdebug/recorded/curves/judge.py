@@ -62,11 +62,15 @@ def _of_one(group: Sequence[Curve]) -> list[CurveFinding]:
         found += _rises(losses, rates, [*rates, *by["batch_size"]])
         risen = any(row is not None and row.kind in _RISES for row in found)
         found += [] if risen else [judge_loss.spike(curve) for curve in whole]
+        found += [judge_loss.vanishes(curve, by["grad_norm"], rates) for curve in whole]
         found += [judge_loss.does_not_move(curve, rates) for curve in whole]
         found += [judge_rest.overfits(curve, losses) for curve in held_out[:1]]
     found += judge_counters.start_over(by["count"], whole)
     found += [judge_loss.repeats(curve) for curve in whole] + [judge_events.runs_differ(group)]
-    found += [judge_rest.zero_rate(curve, losses) for curve in rates[:1]]
+    if not any(rate.values[-1] for rate in rates[1:]):  # some groups of parameters may be frozen
+        found += [judge_rest.zero_rate(curve, losses) for curve in rates[:1]]
+    if not rates and whole:
+        found += [row for curve in by["zero"] if (row := judge_loss.always_zero(curve, whole[0]))][:1]
     paces = [c for c in by["step_time"] if len(c) > 2][:1] or by["throughput"][:1]
     found += [judge_rest.slower(curve, by["batch_size"]) for curve in paces]
     return [row for row in found if row is not None]

@@ -29,6 +29,8 @@ _CHANCE = (2, 3, 4, 5, 10, 20, 100, 1000, 30522, 32000, 32768, 50257, 50304, 128
 """Usual numbers of classes and tokens; guessing among k of them has the loss ln k."""
 _RUN = 6
 """Equal values in a row that are no accident, if they have four digits and differ among themselves."""
+_NOTHING, _LEAST = 1e-5, 5
+"""Share of the highest value that counts as 0, and the least number of values of which that is said."""
 
 
 def _record(curve: Curve, place: int) -> Value:
@@ -271,6 +273,52 @@ def does_not_move(curve: Curve, rates: Sequence[Curve]) -> CurveFinding | None:
         values=[_record(curve, places[0]), _record(curve, places[-1])],
         next="Check that the optimizer holds the model's parameters, that the learning rate is not 0, and that labels "
         "belong to their inputs: train on one batch until its loss is near 0.",
+    )  # fmt: skip
+
+
+def vanishes(curve: Curve, norms: Sequence[Curve], rates: Sequence[Curve]) -> CurveFinding | None:
+    """Find a loss that is 0 from one step to the next, or from the start.
+
+    Not counted: one that falls to 0 by and by, as where all is learnt by heart, and one whose gradient is not 0, as of
+    objectives that are 0 on average.
+    """
+    values = curve.values
+    begin, top = len(values), max(values)
+    while begin and 0 <= values[begin - 1] <= _NOTHING * top:
+        begin -= 1
+    if len(values) - begin < _LEAST or any(math.isfinite(n.values[-1]) and n.values[-1] > _NOTHING for n in norms):
+        return None
+    if begin:
+        if values[begin - 1] < 0.1 * median(values[:begin]):
+            return None
+        before = f"it was {spell(values[begin - 1])} at {curve.label(begin - 1)}"
+    elif norms or (rates and not any(rates[0].values)):
+        before = "so is " + " and ".join(f"`{c.name.name}`" for c in (*norms[:1], *rates[:1]) if not any(c.values))
+    else:
+        return None
+    says = f"The {title(curve)} is 0 from {curve.label(begin)} on; {before}"
+    return make(
+        "vanishes", curve, begin, says, f"{len(values) - begin} of {len(values)} values",
+        next="Count the labels of that batch that are not masked (-100), and print the loss in float32 before anything "
+        "replaces what is not finite: both give 0.",
+    )  # fmt: skip
+
+
+def always_zero(curve: Curve, loss: Curve) -> CurveFinding | None:
+    """Find a column of unknown meaning that is 0 in each step, in the form of a rate, while the loss stays."""
+    places, values = loss.finite()
+    fifth = len(values) // 5
+    if fifth < _LEAST or len(curve) != len(loss) or loss.name.held_out or len(loss.attempts) > 1:
+        return None
+    begin, end = median(values[:fifth]), median(values[-fifth:])
+    if abs(begin - end) > step_noise(values) or abs(begin - end) > 0.005 * abs(begin):
+        return None
+    steps = f"all {len(curve)} steps that were printed"
+    says = f"`{curve.name.name}` is 0 in {steps}, and the {title(loss)} stays at {spell(end)}"
+    return make(
+        "zero_rate", curve, 0, says, f"{spell(begin)} at first ({loss.label(places[0])})",
+        next="If that is the learning rate or the size of an update, nothing is learnt: print the rate of each "
+        "group of the optimizer, and how often the scheduler steps.",
     )  # fmt: skip
 
 

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 Kind = Literal[
     "loss", "part", "grad_norm", "lr", "step_time", "throughput", "loss_scale", "batch_size", "skipped", "metric",
-    "memory", "step", "epoch", "count",
+    "memory", "step", "epoch", "count", "zero",
 ]  # fmt: skip
-"""Kinds of values; `part` is a loss that need not fall, such as one term of a sum or that of a discriminator, and
-`count` a total of what was read so far."""
+"""Kinds of values; `part` is a loss that need not fall, such as one term of a sum or that of a discriminator, `count` a
+total of what was read so far, and `zero` one of an unknown name, which is 0."""
 
 
 class Name(NamedTuple):
@@ -183,8 +183,8 @@ _SO_FAR = frozenset(("consumed", "seen", "processed", "trained", "cumulative", "
 _SPLIT = re.compile(r"[^a-z0-9]+")
 _NO_LOSS = frozenset(("best", "min", "max", "std", "lowest", "weight", "coef", "lambda", "avglossscale"))
 _NORMS = frozenset(("gnorm", "gradnorm", "norm"))
-_RATES_OF_LEARNING = frozenset(("lr", "learning rate", "lrate", "train lr", "train learning rate", "lr abs"))
-_LR = re.compile(r"(?:optimizer )?lr (?:adamw?|sgd|lamb)(?: pg1)?")
+_NO_RATE = frozenset(("min", "max", "base", "init", "initial", "peak", "final", "end", "warmup", "decay", "gap"))
+"""Words of a learning rate that is a setting, not that of a step."""
 _MILLI = re.compile(r"\bms\b|milli|\(ms\)")
 
 
@@ -203,6 +203,9 @@ def meaning(text: str) -> Name | None:
         return Name("step", shown)
     if plain in _EPOCHS:
         return Name("epoch", shown)
+    rates = {word.rstrip("0123456789") for word in words}
+    if (rates & {"lr", "lrate"} or rates >= {"learning", "rate"}) and not rates & _NO_RATE:
+        return Name("lr", shown)
     if "scale" in found or "scaler" in found:
         return Name("loss_scale", shown) if found & {"loss", "grad", "scaler", "amp"} else None
     if any(word.endswith("loss") for word in words):
@@ -221,8 +224,6 @@ def meaning(text: str) -> Name | None:
 def _of_optimizer(plain: str, found: frozenset[str]) -> Kind | None:
     if ("norm" in found and found & {"grad", "gradient", "gradients", "total"}) or plain in _NORMS:
         return "grad_norm"
-    if plain in _RATES_OF_LEARNING or _LR.fullmatch(plain):
-        return "lr"
     if "skipped" in found and found & {"iterations", "steps"}:
         return "skipped"
     return "batch_size" if plain in ("global batch size", "batch size", "bsz") else None

@@ -54,6 +54,11 @@ _RANK = re.compile(
     rb"|^.{0,40}?\[default(\d{1,4})\]",
     re.ASCII,
 )
+_ZERO = re.compile(
+    rb"(?<![\w.])([A-Za-z][\w/.]{1,30})['\"]?[ \t]{0,3}[:= ][ \t]{0,3}(0(?:\.0{0,20})?[eE][-+]?\d{1,3})(?![\d.])",
+    re.ASCII,
+)
+"""A zero in the form in which rates are printed, whatever its name is."""
 _KEY_VALUE = re.compile(rb'"key": "([^"\n]{1,60})", "value": "?(' + _NUMBER + rb")", re.ASCII)
 _HELD_OUT = re.compile(rb"(?i)\b(?:validation|validating|valid|val|eval|evaluation|evaluating|test)\b", re.ASCII)
 _ESCAPE = re.compile(rb"\x1b\[[0-9;]{0,12}[A-Za-z]")
@@ -72,7 +77,7 @@ _NOT_LOADED = re.compile(
     rb"(?i)\b(?:no|not|without|n't|fail(?:ed|ure)?|unable|skip\w{0,4}|if|eval\w{0,7}|test\w{0,3})\b", re.ASCII
 )
 """Words of a line that loads nothing into the training."""
-_HEADS = (b"%|", b"[batch=", b"lobal_step", b"lobal step", b"GLOBAL_STEP", b"GLOBAL STEP")
+_HEADS = (b"%|", b"[batch=", b"[step=", b"lobal_step", b"lobal step", b"GLOBAL_STEP", b"GLOBAL STEP")
 """Lines that count for those below them hold one of these."""
 _ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", *_HEADS)
 _MANY, _EACH = 12_000, 4
@@ -123,6 +128,8 @@ class Count(NamedTuple):
     total: float = 0.0
     epoch: float = -1.0
     epoch_at: int = -1
+    rounded: bool = False
+    """True if the step is a fraction of an epoch."""
 
 
 class Place(NamedTuple):
@@ -309,6 +316,7 @@ class PrintedLines:
             if curve is None:
                 continue
             curve.total = count.total or curve.total
+            curve.rounded = curve.rounded or count.rounded
             value = _value(pair.text)
             put(curve, value, count.step, number, count.epoch, factor=pair.name.factor)
             if value == 0 and not _is_exact_zero(pair.text):
@@ -383,6 +391,7 @@ class PrintedLines:
             if first:
                 first, held_out = False, _HELD_OUT.search(line, 0, found.start()) is not None and not name.held_out
             yield Value(self._unit(name, found[3], held_out=held_out), found[2], found.start(2))
+        yield from self._zeros(line)
         if any(word in line for word in _MEMORY_WORDS):
             yield from self._memory(line, known)
         if (b"it" in line or b"/step" in line) and (rate := _RATE.search(line)) is not None:
@@ -392,6 +401,13 @@ class PrintedLines:
                 else Name("step_time", rate[2].decode(), factor=1e-3 if rate[2][:1].lower() == b"m" else 1.0)
             )
             yield Value(name, rate[1], rate.start(1))
+
+    def _zeros(self, line: bytes) -> Iterator[Value]:
+        """Yield the zeros of unknown names."""
+        if b"0e" in line or b"0E" in line:
+            for found in _ZERO.finditer(line):
+                if self._meaning(found[1]) is None:
+                    yield Value(Name("zero", found[1].decode()), found[2], found.start(2))
 
     def _memory(self, line: bytes, known: set[str]) -> Iterator[Value]:
         """Yield the amounts of memory of a line, by their units; amounts without one are compared as they are."""
@@ -456,7 +472,7 @@ class PrintedLines:
         if self._head is not None and number - self._head.line <= _BELOW:
             return Count(self._head.step, "step", -1, self._head.total)
         if at >= 0:
-            return Count(at, "epoch", at_place)
+            return Count(at, "epoch", at_place, rounded=epoch is not None and b"." in epoch[1])
         return None
 
 

@@ -67,7 +67,8 @@ def put(curve: Curve, value: float, step: float, line: int = 0, epoch: float = -
     `factor`: factor to the curve's unit, if it is not that of its name.
     """
     steps = curve.steps
-    if steps and steps[-1] == step and (not curve.epochs or curve.epochs[-1] == epoch):
+    same = steps and steps[-1] == step and (not curve.epochs or curve.epochs[-1] == epoch)
+    if same and not (curve.rounded and line != curve.lines[-1]):
         curve.values[-1] = value * (factor or curve.name.factor)
         curve.lines[-1] = line
         return
