@@ -126,6 +126,8 @@ _FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\brais
 """Words for a failure: one in an attempted workaround is not the failure that is described."""
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """Beginning of users' paths."""
+_STATEMENT = re.compile(r"\s*(?:assert\b.{1,400}?, ?[fFrRbB]{0,2}[\"']|raise \w[\w.]{0,80}\()")
+"""Beginning of a statement that would print a message."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
 
 
@@ -260,8 +262,10 @@ def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHi
 
 
 def _is_source(output: str, hit: PatternHit) -> bool:
-    """True if the hit is on a source line that a traceback shows: the program could print it there but did not."""
+    """True if the hit is on a source line, in a listing or in a traceback: the program could print it but did not."""
     begin = output.rfind("\n", 0, hit.start) + 1
+    if _STATEMENT.match(output, begin, hit.start + len(hit.words)):
+        return True
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
     frame = _FRAME.search(above)
     if frame is None:

@@ -12,6 +12,8 @@ from dtdebug_taxonomy.text import shown_code
 
 _LONGEST = 200_000
 """Maximum number of characters of a person's text; a longer one is a log."""
+_LISTING = 1_000
+"""Lines from which a text without fences that begins with a statement is a log that begins with its own program."""
 _FEW_LINES, _LETTERS = 8, 0.75
 """Maximum lines of a description without signs of its writer, and its minimum share of letters and blanks."""
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}[^`]{0,200}$|~{3,})")
@@ -81,7 +83,9 @@ def split_prose(text: str) -> tuple[str, str]:
     Without fences (```), a paragraph is a person's only if it reads like one: I, my, a greeting, a question, or
     sentences about a run; any sentence that names no failure, if no line looks like a program's.
     """
-    if len(text) > _LONGEST:
+    begins = text.lstrip()[:200].split("\n")[0]
+    listed = "```" not in text and text.count("\n") > _LISTING and shown_code.is_statement(begins)
+    if len(text) > _LONGEST or listed:
         return "", text
     if not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):
         account, rest = only_words(text)

@@ -6,6 +6,8 @@ import pytest
 
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.model import Explanation
+from dtdebug_taxonomy.incident import Incident
+from dtdebug_taxonomy.inference.collect import collect
 from dtdebug_taxonomy.inference.from_measurements import of_shown
 from dtdebug_taxonomy.inference.shown_source import hits_in_shown
 from dtdebug_taxonomy.knowledge.loader import load
@@ -348,3 +350,45 @@ def test_words_say_that_a_loop_without_its_wrapper_averages_gradients(words, ski
     hits = hits_in_shown(Snapshot(situation=f"{words}\n{LOOP}"))
 
     assert skips is any(h.hit.check.id == "DT107" for h in hits)
+
+
+LISTING = [
+    "import torch.distributed as dist",
+    'assert tokens % world_size == 0, "Batch size must be divisible by world size"',
+    "# My loader may take 30min the first time",
+    *(f"value_{i} = {i}" for i in range(1_100)),
+]
+STEPS = [f"step:{i}/200 train_loss:{4 - i / 100:.3f}" for i in range(1, 201)]
+
+
+def names(*lines):
+    return {found.evidence for found in collect(load(), Incident(Snapshot(output="\n".join(lines))))}
+
+
+def test_a_log_that_begins_with_its_program_is_judged_by_what_the_program_printed():
+    text = "\n".join([*LISTING, "=" * 100, *STEPS, ""])
+    assert split_prose(text) == ("", text)
+    assert names(text).isdisjoint({"batch-not-divisible", "manifestation"})
+
+
+def test_a_message_that_a_listing_holds_counts_where_it_is_printed():
+    said = "AssertionError: Batch size must be divisible by world size"
+    assert "batch-not-divisible" in names(*LISTING, "=" * 100, said)
+
+
+def test_an_error_while_starting_explains_nothing_once_there_are_steps():
+    line = "[n1:400139] PMIX ERROR: ERROR in file gds.c at line 169"
+    assert "mpi-runtime-error-log" in names(line)
+    assert "mpi-runtime-error-log" not in names(line, *STEPS)
+
+
+def test_what_nccl_finds_of_its_own_counts_although_training_goes_on():
+    line = "gpu-12:70305 NCCL DIAG [INFO] p2p: read mismatch srcRank=3 srcCudaDev=3 dstRank=5 dstCudaDev=5; inspect"
+    assert "nccl-diagnosis-of-peers" in names(line, *STEPS)
+    assert "nccl-diagnosis-of-peers" not in names(line.replace("[INFO]", "[OK]  "), *STEPS)
+
+
+@pytest.mark.parametrize(("words", "name"), [("Aborted", "sig-abort"), ("Segmentation fault", "sig-segv-plain")])
+def test_what_bash_says_of_a_job_is_read_in_its_columns(words, name):
+    said = f"run.sh: line 184: 2324239 {words:<24}(core dumped) litgpt pretrain $name"
+    assert name in names(*STEPS[:100], said)

@@ -16,7 +16,10 @@ from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.names import Name, meaning
 from dtdebug.recorded.curves.series import MOST_VALUES, Series, put
 
-_NUMBER = rb"[-+]?(?:\d[\d,]{0,15}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?|\.\d{1,20}|(?i:nan|inf(?:inity)?)(?![a-zA-Z]))"
+_NUMBER = (
+    rb"[-+]?(?:\d[\d,]{0,15}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?|\.\d{1,20}"
+    rb"|0{0,8}(?i:nan|inf(?:inity)?)(?![a-zA-Z]))"
+)
 _PAIR = re.compile(
     rb"[:=] {0,12}[\['\"(]{0,2}(?:tensor\()?(" + _NUMBER + rb")(?![\d:]|\.\d|/\d|[a-zA-Z_]{3})(ms\b|)", re.ASCII
 )
