@@ -166,7 +166,7 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
         step = next_step(_of_end(job)) if job is not None else None
         print(full_text(d) if asked.full else answer_text(d, snapshot, event=event, next_step=step))
     else:
-        plain = _completed_at(reading) or reading.build_errors is not None
+        plain = reading.completed_line or reading.build_errors is not None
         print(f"dtdebug: {_event_of(reading)}" if plain else f"dtdebug: {_event_of(reading)}\n{_ASK}")
     if shown is not None and (line := render.unread_line(shown)):
         print(line)
@@ -193,7 +193,7 @@ def _event_of(reading: Reading) -> str:
     d = reading.diagnosis
     if reading.found or d.ordinary:
         return first_line(d)
-    if line := _completed_at(reading):
+    if line := reading.completed_line:
         return f"No failure: the run says that its training was completed (line {line:,})."
     if (errors := reading.build_errors) is not None:
         from dtdebug.privacy.sanitize import clean
@@ -232,13 +232,6 @@ def _extent(snapshot: Snapshot) -> str:
     begin, first = snapshot.first_lines[-1]
     last = f"the last {read - begin + 1:,}" if lines - first == read - begin else "its end"
     return f"{extent} (read: {last}, and of what is above them the first of each kind)"
-
-
-def _completed_at(reading: Reading) -> int:
-    """Return the line that says that the training was completed, if nothing else happened; else 0."""
-    from dtdebug_taxonomy.logs.log import completed_line, read_output
-
-    return 0 if reading.diagnosis.happened else completed_line(read_output(reading.snapshot))
 
 
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:

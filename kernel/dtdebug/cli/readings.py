@@ -182,6 +182,13 @@ class Reading(NamedTuple):
         )
 
     @property
+    def completed_line(self) -> int:
+        """Line that says that the training was completed, if nothing else happened; else 0."""
+        from dtdebug_taxonomy.logs.log import completed_line, read_output
+
+        return 0 if self.diagnosis.happened else completed_line(read_output(self.snapshot))
+
+    @property
     def status(self) -> Status:
         """Result of the reading: a failure, none, or not known."""
         from dtdebug.recorded.job_logs import clearance
@@ -198,7 +205,7 @@ class Reading(NamedTuple):
             return "program_error"
         if self.is_prose or self.is_complaint:
             return "not_understood"
-        known = self.share.is_enough or not self.snapshot.output.strip()
+        known = self.share.is_enough or not self.snapshot.output.strip() or self.completed_line
         return "no_failure" if known and not self.alarm[0] else "not_understood"
 
 

@@ -35,7 +35,7 @@ _ALARM = re.compile(
 _OF = re.compile(r" {0,3}(?:/|of) {0,8}(\d{1,9})\b")
 _BARE_STEP = re.compile(r"(?:^|[ \[(|])(\d{1,9}) ?/ ?(\d{1,9})(?=[\]) |,:]|$)")
 """Step of a plan without a name, in a line that reports progress."""
-_CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d")
+_CLOCK = re.compile(r"(?<![<\d])(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?!<)")
 _DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 _LONGEST, _KEY = 400, 60
 

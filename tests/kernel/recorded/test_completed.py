@@ -38,6 +38,16 @@ def test_a_run_that_went_on_shows_no_failure(lines: list[str], verb: str, tmp_pa
     assert not api.job_of(api.read_part([str(log)], 1)).first
 
 
+def test_a_run_that_says_that_it_was_completed_has_one_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However little else of it is understood, its words and the exit status agree."""
+    log = tmp_path / "slurm.out"
+    log.write_text("\n".join([*(f"++ {'x' * (n % 90)}-{'y' * (n // 9)} bound" for n in range(400)), f"0: {_DONE}", ""]))
+    status = main(["diagnose", str(log)])
+    assert (status, "No failure: the run says" in capsys.readouterr().out) == (0, True)
+
+
 def test_an_abort_after_the_end_is_a_failure(tmp_path: Path) -> None:
     """The training was completed, the program was not."""
     log = tmp_path / "slurm.out"
