@@ -140,7 +140,7 @@ def test_a_change_is_said_in_words():
     ]
     apart = {0: course(3), 1: course(3)[1:]}
     assert changes(before, make_plan(apart, Head(world=2))[0]) == [
-        "Rank W-1 no longer begin broadcast of float32[4] with root 0 (train.py:7)."
+        "Rank W-1 no longer begins broadcast of float32[4] with root 0 (train.py:7)."
     ]
     assert changes(before, before) == []
 

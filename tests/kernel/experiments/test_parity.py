@@ -207,12 +207,14 @@ def test_what_is_not_covered_is_said_instead_of_a_verdict(tmp_path, case, words)
 
 
 def test_what_the_source_shows_is_said_before_the_run(tmp_path):
-    """Place and reason, also in a module that the program imports; nothing of a program without such parts."""
-    (tmp_path / "net.py").write_text("from torch import nn\nnorm = nn.BatchNorm2d(4)\n")
+    """Place and reason, also in a module that a package imports; nothing of a program without such parts."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "__init__.py").write_text("from .norms import norm\n")
+    (tmp_path / "parts" / "norms.py").write_text("from torch import nn\nnorm = nn.BatchNorm2d(4)\n")
     (tmp_path / "unused.py").write_text("import deepspeed\n")
-    (tmp_path / "train.py").write_text("import re, net\npattern = re.compile('a')\n")
+    (tmp_path / "train.py").write_text("import re, parts\npattern = re.compile('a')\n")
     assert limits(tmp_path / "train.py") == [
-        "net.py:2: batch norm takes its statistics from each rank, one process would from all samples"
+        "norms.py:2: batch norm takes its statistics from each rank, one process would from all samples"
     ]
     (tmp_path / "clean.py").write_text("import re\n")
     assert limits(tmp_path / "clean.py") == []
@@ -220,7 +222,7 @@ def test_what_the_source_shows_is_said_before_the_run(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "dtdebug", *command], capture_output=True, timeout=LIMIT, check=False, cwd=tmp_path
     )
-    assert b"dtdebug: parity: net.py:2: batch norm takes" in ended.stderr
+    assert b"dtdebug: parity: norms.py:2: batch norm takes" in ended.stderr
 
 
 def test_the_line_of_an_operation_is_that_of_its_function(tmp_path):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import platform
-import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from dtdebug.account.program_files import read_program
 from dtdebug.privacy.sanitize import allowed_variables
 from dtdebug_taxonomy import named_files
 
@@ -37,7 +36,7 @@ _PACKAGES = (
     "nvidia-cudnn-cu13",
     "triton",
 )
-_FILES, _BYTES, _LINES = 256, 4 << 20, 4000
+_BYTES, _LINES = 4 << 20, 4000
 MISSING = " is not there"
 _OF_HOST = frozenset(
     (
@@ -96,17 +95,10 @@ def hashed_files(program: str, arguments: Sequence[str]) -> tuple[dict[str, str]
         return {}, "the command names no program file"
     if not start.is_file():
         return {}, f"{program}{MISSING}"
-    root, todo, found = start.resolve().parent, [start.resolve()], dict[str, str]()
-    todo += [path.resolve() for word in arguments if (path := _configuration(word)) is not None][:16]
-    while todo and len(found) < _FILES:
-        path = todo.pop(0)
-        name = _relative_name(path, root)
-        data = _data(path)
-        if name in found or data is None:
-            continue
-        found[name] = hashlib.sha256(data).hexdigest()[:16]
-        if path.suffix == ".py":
-            todo += [p for p in _local(data, path, root) if _relative_name(p, root) not in found]
+    root = start.resolve().parent
+    found = {_relative_name(f.path, root): _hash(f.data) for f in read_program(start)}
+    configurations = [path.resolve() for word in arguments if (path := _configuration(word)) is not None][:16]
+    found |= {_relative_name(p, root): _hash(data) for p in configurations if (data := _data(p)) is not None}
     return found, ""
 
 
@@ -127,30 +119,12 @@ def _relative_name(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
 def _data(path: Path) -> bytes | None:
     try:
         return named_files.read_file(path, _BYTES)
     except OSError:
         return None
-
-
-def _local(data: bytes, path: Path, root: Path) -> list[Path]:
-    """Return the modules next to the program that a file imports."""
-    try:
-        tree = ast.parse(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [(root, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = path.parents[node.level - 1] if node.level and node.level <= len(path.parents) else root
-            module = node.module or ""
-            names = [(base, module), *((base, f"{module}.{alias.name}".strip(".")) for alias in node.names)]
-        else:
-            continue
-        for base, name in names:
-            place = base.joinpath(*name.split(".")) if name else base
-            found += [p for p in (place.with_suffix(".py"), place / "__init__.py") if name and p.is_file()]
-    return [p.resolve() for p in found if "site-packages" not in p.parts and sys.prefix not in str(p)]

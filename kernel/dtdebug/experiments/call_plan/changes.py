@@ -20,7 +20,7 @@ def changes(before: Plan, after: Plan) -> list[str]:
         old, new = (_calls_of(plan, name) for plan in (before, after))
         for change in _compare(old, new):
             found.setdefault(change, []).append(name)
-    return [f"{_who(ranks, len(names))} {change}" for change, ranks in found.items()]
+    return [_sentence(ranks, len(names), change) for change, ranks in found.items()]
 
 
 def _calls_of(plan: Plan, name: str) -> Sequence[Item]:
@@ -61,9 +61,10 @@ def _list(parts: Sequence[str]) -> str:
     return "; ".join(parts[:4]) + (f"; and {len(parts) - 4} more" if len(parts) > 4 else "")
 
 
-def _who(ranks: Sequence[str], everyone: int) -> str:
+def _sentence(ranks: Sequence[str], everyone: int, change: str) -> str:
     if len(ranks) == everyone:
-        return "All ranks"
-    named = [f"rank {name}" for name in ranks if name != OTHERS]
-    text = ", ".join(named + ["the others"] * (OTHERS in ranks))
-    return text[:1].upper() + text[1:]
+        return f"All ranks {change}"
+    if len(ranks) == 1 and ranks[0] != OTHERS:
+        return f"Rank {ranks[0]} {change.replace('begin', 'begins', 1)}"
+    text = ", ".join([f"rank {name}" for name in ranks if name != OTHERS] + ["the others"] * (OTHERS in ranks))
+    return f"{text[:1].upper()}{text[1:]} {change}"

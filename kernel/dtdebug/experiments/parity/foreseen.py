@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from dtdebug.storage import state_dir
+from dtdebug.account.program_files import read_program
 
-_BYTES, _FILES = 1 << 20, 64
 _PACKAGES = {
     "deepspeed": "DeepSpeed's engine is not compared",
     "megatron": "Megatron-LM is not compared",
@@ -27,20 +26,9 @@ _CALLS = {
 def limits(script: Path) -> list[str]:
     """Return one line for each kind of part that is not compared: place and reason; of the program and its modules."""
     found: dict[str, str] = {}
-    todo, seen = [script], {script}
-    while todo:
-        file = todo.pop(0)
-        try:
-            tree = ast.parse(state_dir.read_start(file, _BYTES))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for line, why in sorted(_limits_of(tree)):
-            found.setdefault(why, f"{file.name}:{line}: {why}")
-        for name in _imported(tree):
-            path = script.parent.joinpath(*name.split(".")).with_suffix(".py")
-            if path not in seen and len(seen) < _FILES and path.is_file():
-                seen.add(path)
-                todo.append(path)
+    for file in read_program(script):
+        for line, why in sorted(_limits_of(file.tree)) if file.tree is not None else ():
+            found.setdefault(why, f"{file.path.name}:{line}: {why}")
     return list(found.values())
 
 
@@ -55,12 +43,3 @@ def _limits_of(tree: ast.Module) -> Iterator[tuple[int, str]]:
             name = ast.unparse(node.func).removeprefix("torch.").removeprefix("nn.")
             if name in _CALLS and (name != "compile" or isinstance(node.func, ast.Attribute)):
                 yield node.lineno, _CALLS[name]
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (a.name for a in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{a.name}" for a in node.names)
