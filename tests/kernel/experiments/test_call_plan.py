@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -230,3 +231,41 @@ def test_the_rank_that_leaves_the_contract_names_itself_at_the_call(tmp_path):
     assert (status, "contract: all ranks leave it alike" in said) == (0, True), said
     status, said = dtdebug(tmp_path, "rehearse", "--world", "2", "--against", "calls.toml", "--", "train.py", BAD="2")
     assert (status, "All ranks no longer begin allreduce of float32[] (train.py:10)." in said) == (1, True), said
+
+
+FOR_GPUS = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("nccl")
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+torch.cuda.set_device(device)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4).to(device), device_ids=[device.index])
+for step in range(3):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(torch.ones(2, 4, device=device)).sum()
+    loss.backward()
+"""
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="it runs on the GPU there")
+def test_a_program_for_gpus_is_rehearsed_where_there_is_none(tmp_path):
+    """What it puts on a GPU stays on the processor, and its calls are the same."""
+    (tmp_path / "train.py").write_text(FOR_GPUS)
+    status, said = dtdebug(tmp_path, "rehearse", "--world", "2", "--save", "calls.toml", "--", "train.py")
+    assert status == 0, said
+    (role,) = read(tmp_path / "calls.toml").role
+    calls = [c for item in role.calls for c in (item.calls if isinstance(item, Loop) else (item,))]
+    assert [c.sizes for c in calls if c.op == "allreduce_"] == [((20,),)] * 2
+    assert any(c.op == "broadcast_" and c.sizes == ((20,),) for c in calls)
+
+
+def test_the_contract_of_a_public_recipe_stays_small():
+    """More steps than it was made with fit; a broadcast in place of a step does not."""
+    path = Path(__file__).parents[2] / "contracts" / "recipes" / "nanogpt.toml"
+    plan = read(path)
+    assert len(path.read_text().splitlines()) <= 25
+    follower = Follower(plan.role_of(1, 2).calls, 2, free_loops=True)
+    flat = [item for item in plan.role[0].calls if isinstance(item, PlannedCall)]
+    (loop,) = [item for item in plan.role[0].calls if isinstance(item, Loop)]
+    assert all(follower.take(call) for call in [*flat, *loop.calls * 6])
+    assert not follower.take(flat[0])

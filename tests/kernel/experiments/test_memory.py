@@ -16,7 +16,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.distributed.fsdp import fully_shard
 dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 1024)).cuda()
+model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 1024))
+model.to(torch.device("cuda", int(os.environ["LOCAL_RANK"])))
 if "SHARD" in os.environ:
     fully_shard(model)
 else:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from dtdebug.experiments.collectives.inside import call_sites, contracts, dispatcher_hook, fake_groups
+from dtdebug.experiments.collectives.inside import call_sites, contracts, dispatcher_hook, fake_groups, other_device
 from dtdebug.experiments.collectives.inside.record import call_key
 
 _SHARED = 16 << 20
@@ -39,6 +39,8 @@ def _begin(told: dict[str, Any], torch: Any) -> None:
     dispatcher_hook.install(torch)
     rank, world = fake_groups.my_environment()
     fake_groups.prepare(torch, rank, world)
+    if not torch.cuda.is_available():
+        other_device.pretend(torch)
     actor = Actor(Path(str(told["folder"])), rank, torch)
     dispatcher_hook.instead(actor.play)
     atexit.register(actor.finish)

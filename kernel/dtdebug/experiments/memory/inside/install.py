@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any
 
 from dtdebug.experiments.collectives.inside import dispatcher_hook, fake_groups
+from dtdebug.experiments.collectives.inside.other_device import leave_out_data, pretend
 from dtdebug.experiments.memory.inside.live_tensors import LiveTensors, dispatch_mode
-from dtdebug.experiments.memory.inside.other_device import pretend
 from dtdebug.experiments.repeat.training_steps import TrainingSteps
 from dtdebug_taxonomy.stacks.frames import is_library
 
@@ -53,6 +53,7 @@ class _Run:
         """Install the hooks, and let all further tensors be without data."""
         torch, live = self._torch, self._live
         pretend(torch)
+        leave_out_data(torch)
         modules: Any = sys.modules["torch.nn.modules.module"]
         modules.register_module_parameter_registration_hook(lambda m, n, p: live.mark(p, "parameters"))
         modules.register_module_buffer_registration_hook(lambda m, n, b: live.mark(b, "buffers"))

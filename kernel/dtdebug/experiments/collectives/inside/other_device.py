@@ -1,4 +1,4 @@
-"""Lets a program for GPUs run where there is none: what it puts on a GPU stays where it is, and nothing is saved."""
+"""Lets a program for GPUs run where there is none: what it puts on a GPU stays where it is."""
 
 from __future__ import annotations
 
@@ -21,13 +21,21 @@ def pretend(torch: Any) -> None:
         setattr(torch.cuda, name, lambda *args, **kwargs: None)
     for name in _ZERO:
         setattr(torch.cuda, name, lambda *args, **kwargs: 0)
+    _autocast(torch)
+    _wrappers(torch)
+    _meshes()
+    _function_mode(torch).__enter__()
+
+
+def leave_out_data(torch: Any) -> None:
+    """Patch what can't be done with tensors that have no data: nothing is saved or compared between ranks."""
     serialization: Any = sys.modules["torch.serialization"]
     torch.save = serialization.save = lambda *args, **kwargs: None
     _conversions(torch)
     _loaders(torch)
-    _autocast(torch)
-    _wrappers(torch)
-    _function_mode(torch).__enter__()
+    kind = torch.nn.parallel.DistributedDataParallel
+    kind.__init__ = functools.partialmethod(kind.__init__, init_sync=False)
+    torch.distributed.Reducer._rebuild_buckets = lambda this: False  # noqa: SLF001 - as large, in another order
 
 
 def _on_cpu(torch: Any, value: Any) -> Any:
@@ -48,6 +56,8 @@ def _function_mode(torch: Any) -> Any:
             kwargs = kwargs or {}
             if func in stays:
                 return args[0]
+            if func is torch.device:  # the processor has no numbers
+                return _on_cpu(torch, func(*args, **kwargs))
             if func is tensor.to and len(args) > 1 and type(args[1]) is int:
                 args = (args[0], "cpu", *args[2:])
             if "device" in kwargs:
@@ -114,24 +124,27 @@ def _autocast(torch: Any) -> None:
 
 
 def _wrappers(torch: Any) -> None:
-    """Wrap without comparing shapes between ranks, which would read values, and without the numbers of devices."""
+    """Wrap without the numbers of devices."""
     importlib.import_module("torch.nn.parallel.distributed")
     kind = torch.nn.parallel.DistributedDataParallel
     make = kind.__init__
 
     @functools.wraps(make)
     def init(this: Any, module: Any, device_ids: Any = None, output_device: Any = None, *args: Any, **kw: Any) -> None:
-        make(this, module, None, None, *args, **{**kw, "init_sync": False})
+        make(this, module, None, None, *args, **kw)
 
     kind.__init__ = init
-    torch.distributed.Reducer._rebuild_buckets = lambda this: False  # noqa: SLF001 - as large, in another order
+
+
+def _meshes() -> None:
+    """Make meshes of this machine's processor, with numbers: they compute with the numbers of ranks."""
     mesh: Any = importlib.import_module("torch.distributed.device_mesh")
     fake: Any = importlib.import_module("torch._subclasses.fake_tensor")
     begin = mesh.DeviceMesh.__init__
 
     @functools.wraps(begin)
     def init_mesh(this: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
-        with fake.unset_fake_temporarily():  # it computes with the numbers of ranks
+        with fake.unset_fake_temporarily():
             begin(this, "cpu" if device_type in _ACCELERATORS else device_type, *args, **kwargs)
 
     mesh.DeviceMesh.__init__ = init_mesh
