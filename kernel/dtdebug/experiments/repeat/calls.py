@@ -25,7 +25,7 @@ class Call:
 
     def __init__(self, root: Any, args: Any, kwargs: Any, wrapper: str, frame: FrameType | None) -> None:
         self.root, self.args, self.kwargs, self.wrapper = root, args, kwargs, wrapper
-        self.file, self.line = place(frame)
+        self.file, self.line = place(_outside(root, frame))
         self.random = random_states.states()
         self.cast = autocast_state()
         self.forward = vars(root).get("forward")
@@ -211,9 +211,26 @@ def as_cast(state: list[tuple[str, bool, Any]]) -> Iterator[None]:
 
 def place(frame: FrameType | None) -> tuple[str, int]:
     """Return file and line of the innermost frame of the user's own code, or ("", 0)."""
-    while frame is not None and (is_library(frame.f_code.co_filename) or "/dtdebug/" in frame.f_code.co_filename):
+    while frame is not None and _is_foreign(frame):
         frame = frame.f_back
     return (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
+
+
+def _outside(root: Any, frame: FrameType | None) -> FrameType | None:
+    """Return the user's frame that calls a model: past methods of a larger module that the user calls directly."""
+    torch: Any = sys.modules["torch"]
+    while frame is not None and _is_foreign(frame):
+        frame = frame.f_back
+    while frame is not None and frame.f_back is not None and not _is_foreign(frame.f_back):
+        owner = frame.f_locals.get("self")
+        if not isinstance(owner, torch.nn.Module) or all(part is not root for part in owner.modules()):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _is_foreign(frame: FrameType) -> bool:
+    return is_library(frame.f_code.co_filename) or "/dtdebug/" in frame.f_code.co_filename
 
 
 def _arguments(frame: FrameType, inputs: Any) -> tuple[Any, Any]:
