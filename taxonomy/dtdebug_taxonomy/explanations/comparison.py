@@ -42,6 +42,8 @@ _CUT = (
 """Kind of parallelism -> what it cuts."""
 _SLOW = "D.2.3"
 """Symptom of which a number of devices is no factor, but the complaint."""
+_RESUMES = lazy_re(r"(?i)\b(?:un)?interrupt|\bunbroken|\bresum|\brestart|\bre-?load")
+"""Words of a condition that only says that the fault comes with resuming, which is measured as such."""
 _UNITS = {"GPU": "GPUs", "node": "nodes", "process": "processes", "worker": "workers"}
 _TWO = lazy_re(r"\d{1,5} and \d{1,5}")
 _COMPARED = 0.5
@@ -286,7 +288,8 @@ def explain_device(context: Context) -> Iterator[Explanation]:
 def explain_condition(context: Context) -> Iterator[Explanation]:
     """Yield the condition under which it works; a number of devices is read as such."""
     counted = any(c.kind == "count" for c in context.incident.contrasts)
-    if not counted and (condition := context.incident.prose.condition) is not None:
+    condition = context.incident.prose.condition
+    if not counted and condition is not None and not _RESUMES.search(condition.words):
         yield _of_contrast(condition, context.symptom)
 
 
