@@ -8,7 +8,7 @@ import { button, make } from "../../shared/src/dom.js";
 import { answerLine } from "../../shared/src/words.js";
 import { LOAD, ask } from "./ask.js";
 import type { Means } from "./means.js";
-import { failureOf, fitOf, openPlace, placeOf, runBelow } from "./place.js";
+import { failureOf, fitOf, insertBelow, openPlace, placeOf, runBelow } from "./place.js";
 
 /**
  * Shows a diagnosis in an element of an output. An answer is a cell below that runs, so that the notebook tells how the
@@ -26,6 +26,7 @@ export function show(output: Widget, into: HTMLElement, diagnosis: unknown, mean
           openPlace: (at) => openPlace(place.panel, at, { number: place.cell.model.executionCount, cell: place.cell }),
           fits: (diff) => fitOf(place, diff, trans),
           answer,
+          insert: (source) => insertBelow(place, source),
           guide: () => means.guided.emit(place),
         }
       : {};

@@ -12,6 +12,8 @@ export interface Actions {
   back?(): void | string | Promise<void | string>;
   /** Goes to a place such as `cell In[3], line 6`. */
   openPlace?(at: string): void | Promise<void>;
+  /** Puts a cell with this text below, for the reader to run. */
+  insert?(source: string): void;
   /** Goes on step by step beside the notebook. */
   guide?(): void;
   /** The reader's word: this cause was it, or (without a cause) nothing helped. */

@@ -26,7 +26,7 @@ export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, g
     a.why || a.record ? line("dtd-reason", a.sure === "possible" ? trans.__("Maybe") : trans.__("Why"), a.why, a.record) : null,
     a.guess ? line("dtd-reason", trans.__("Maybe"), a.guess) : null,
     a.fix ? fixView(a.fix, a.headline, changed) : null,
-    a.next ? stepView(a.next) : null,
+    a.next ? stepView(a.next, host) : null,
     make("div", "dtd-row", a.fix?.diff ? diffTools(a.fix.diff, a.headline, host) : null, more, guide, sure ? make("span", `dtd-chip dtd-is-${a.sure}`, sure) : null),
   );
 }
@@ -76,10 +76,12 @@ function fixView(f: Filled<Fix>, title: string, changed: Filled<Spot> | undefine
   return make("div", f.diff ? "dtd-fix dtd-with-diff" : "dtd-fix", line("", trans.__("Fix"), f.text), changedLines(f.diff, title, changed));
 }
 
-function stepView(s: Filled<Step>): HTMLElement {
+function stepView(s: Filled<Step>, host: Actions): HTMLElement {
   const command = s.command ? make("pre", "dtd-command", s.command) : null;
   command?.setAttribute("tabindex", "0"); // a long one scrolls, by the keyboard too
-  return make("div", "dtd-next", line("", trans.__("Next"), s.text), command);
+  const insert = host.insert?.bind(host);
+  const measure = insert && s.command.startsWith("%dtdebug ") ? button(trans.__("Insert %1 as a cell", s.command), () => insert(s.command)) : null;
+  return make("div", "dtd-next", line("", trans.__("Next"), s.text), command, measure);
 }
 
 /** How sure the cause is; over a fix that nothing proves, of the cause alone. */

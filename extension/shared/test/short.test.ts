@@ -54,6 +54,16 @@ test("what is not known has its next step, and one certainty", () => {
   assert.equal("cause not known", card.querySelector(".dtd-short .dtd-chip")?.textContent);
 });
 
+test("a measurement can be put into a cell where the host has a notebook, and is not run", () => {
+  const inserted: string[] = [];
+  const next = { text: "Compare some steps.", command: "%dtdebug run --parity --yes", outcome: "" };
+  const host = { insert: (source: string) => void inserted.push(source) };
+  named(with_({ fix: null, next }, host), "Insert %dtdebug run --parity --yes as a cell").click();
+
+  assert.deepEqual(["%dtdebug run --parity --yes"], inserted);
+  assert.equal(0, buttons(with_({ fix: null, next: { ...next, command: "nvidia-smi" } }, host)).filter((b) => /Insert/.test(b.textContent ?? "")).length);
+});
+
 test("ranks that stand together are one place, and at most three places are shown", () => {
   const spot = (ranks: number[], line: number) => ({ ranks, file: "/home/me/train.py", line, code: "loss.backward()" });
   const card = with_({ spots: [spot([0, 1, 2, 5], 16), spot([3], 19), spot([4], 20), spot([6], 21)] });

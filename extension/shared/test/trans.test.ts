@@ -66,7 +66,7 @@ const ACCEPTS: Required<Actions> = {
   answer: () => undefined,
   skip: () => undefined,
   back: () => undefined,
-  guide: () => undefined,
+  guide: () => undefined, insert: () => undefined,
   feedback: () => undefined,
 };
 const refuses = () => Promise.reject(new Error("no"));
