@@ -21,7 +21,8 @@ MORE = "more: %dtdebug why"
 _CELL = re.compile(r"cell In\[(\d{1,9})\]\Z")
 _COMMAND = re.compile(r"dtdebug (?P<verb>[a-z]+)(?: (?P<option>--[a-z-]+))?")
 _VERBS = {
-    "rehearse --memory": "rehearse --memory --world 8 --gpu 80GiB --yes", "attach": "hang", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch",
+    "rehearse --memory": "rehearse --memory --world 8 --gpu 80GiB --yes",
+    "attach": "hang", "doctor": "doctor", "isolate": "isolate", "run --watch": "watch",
     **{f"run {option}": f"run {option} --yes" for option in ("--parity", "--nan", "--resume-check")},
 }  # fmt: skip
 """Commands of a terminal, and the verbs of `%dtdebug` that do the same for the cells of a notebook."""
