@@ -21,6 +21,7 @@ from dtdebug.experiments.parity.judge import judge
 from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Row, SeenCall, Term
 from dtdebug.experiments.parity.result import parity_result
 from dtdebug.experiments.parity.source import scaling_line
+from dtdebug.experiments.repeat.calls import CallRecorder
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -403,3 +404,25 @@ def test_steps_that_are_no_numbers_are_refused(steps, capsys):
     """One line, and exit status 2."""
     assert main.main(["run", "--parity", f"--steps={steps}", "--", "true"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_part_that_a_method_of_the_model_calls_is_placed_outside_of_the_model():
+    """There the user goes past the wrapper, not in the model's own code."""
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(2, 2)
+
+        def compute_loss(self, given):
+            return self.inner(given).sum()
+
+    net, recorder = Net(), CallRecorder(copies=False)
+    recorder.start()
+    try:
+        line = sys._getframe().f_lineno + 1
+        net.compute_loss(torch.ones(1, 2))
+    finally:
+        recorder.stop()
+    assert [(Path(call.file).name, call.line) for call in recorder.calls] == [(Path(__file__).name, line)]
