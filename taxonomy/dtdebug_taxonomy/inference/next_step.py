@@ -170,9 +170,8 @@ def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findin
     }[m.spent_by]
     if m.alive and has_ended(snapshot):
         return 0.0
-    if any(f.evidence in m.unless for f in findings):
-        return 0.0
-    if m.seen and {*m.seen}.isdisjoint(name for f in findings for name in f.names):
+    names = {name for f in findings for name in f.names}
+    if not names.isdisjoint(m.unless) or (m.seen and names.isdisjoint(m.seen)):
         return 0.0
     if spent or contradiction(m.needs, findings) or (m.known and not holds(m.needs, findings)):
         return 0.0

@@ -377,9 +377,7 @@ def _next(d: Diagnosis | None, verdict: Verdict | None, *, asks: bool = True) ->
     raised = any(k.key == "manifestation" and k.values == ("exception",) for k in d.known)
     raised = raised or (verdict is not None and any(c.what == "raised" for c in verdict.claims))
     if d.next is not None and d.next.kind == "measure":
-        runs = d.next.command.startswith("dtdebug run ")  # the job itself, so that one wants to know for how long
-        text = f"{d.next.text.rstrip('.')} (about {d.next.minutes:g} min)." if runs else d.next.text
-        return Step(text=text, command=d.next.command, outcome=d.next.why)
+        return Step(text=d.next.text, command=d.next.command, outcome=d.next.why)
     if d.verdict == "echo" and not d.happened:
         return FIRST_ERROR
     if asks and d.question is not None and not d.asks_nothing and not raised:

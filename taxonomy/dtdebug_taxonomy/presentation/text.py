@@ -172,7 +172,7 @@ def worth_showing(d: Diagnosis, most: int) -> list[Explanation]:
 
 
 def _next_text(n: Next) -> Iterator[str]:
-    yield f"  next: {n.text}"
+    yield f"  next: {n.text.rstrip('.')} (about {n.minutes:g} min)." if n.command else f"  next: {n.text}"
     if n.command:
         yield f"    {n.command}"
     if n.why:

@@ -119,3 +119,17 @@ def test_repetition_is_read_to_the_limit(unit):
     text = unit * 20_000
 
     assert len([*find_contrasts(text), *find_in_tables(text), *find_in_blocks(text)]) < 100
+
+
+def test_a_fault_of_resuming_is_measured_and_not_bisected():
+    """That it works without interruption says no more than that it comes with resuming; no save is forecast."""
+    resumed = answer_to(
+        "DDP with torchrun. After resuming from a checkpoint the loss jumps. Without interruption all is fine."
+    )
+    memory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.16 GiB.\n"
+    step = answer_to(f"I train with PyTorch FSDP on 8 GPUs.\n{memory}")
+    save = answer_to(f"I train with PyTorch FSDP on 8 GPUs. It fails while the checkpoint is saved.\n{memory}")
+
+    assert "--resume-check" in resumed.next.command
+    assert "dtdebug rehearse --memory" in step.next.command
+    assert save.next is None or "rehearse" not in save.next.command
