@@ -6,6 +6,7 @@ import ast
 import linecache
 import os
 import re
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -89,6 +90,9 @@ class Sources:
 
     def of_module(self, module: str, near: str) -> Program | None:
         """Return the user's file of an imported module, by its name and the file that imports it."""
+        loaded = getattr(sys.modules.get(module), "__dict__", {}).get("__file__")
+        if isinstance(loaded, str) and is_library(loaded):  # a terminal's cells have no folder: sys.path is searched
+            return None
         dots = len(module) - len(module.lstrip("."))
         folder = Path(near).parent
         for _ in range(dots - 1):

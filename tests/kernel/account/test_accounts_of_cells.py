@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtdebug.account.capture import capture
+from dtdebug.account.sources import Sources, live_lines
 from dtdebug.check.stack_files import sourced_snapshot
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
@@ -133,3 +134,8 @@ def test_an_older_object_is_the_cause_for_certain_if_the_newer_class_has_what_it
     assert "is of an older `Net` than that of" in found.headline
     assert found.fix.text.startswith("Run ")
     assert sure == found.sure
+
+
+def test_a_library_is_not_the_program_of_a_cell_without_a_folder():
+    """`linecache` seeks a relative path in all of `sys.path`."""
+    assert Sources(live_lines).of_module("msgspec", "<ipython-input-1-0>") is None
