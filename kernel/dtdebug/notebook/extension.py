@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dtdebug.notebook import extension_state, failed_cell
 from dtdebug.notebook.live_kernel import LiveExtension
+from dtdebug.notebook.load_ahead import LoadAhead
 from dtdebug.notebook.output_tail import Tail
 from dtdebug.process.cell_text import compiled_text
 
@@ -29,6 +30,7 @@ class Extension(LiveExtension):
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self.tail = Tail()
+        self._ahead = LoadAhead()
         self._thread = threading.get_ident()
         """Thread that runs cells; failures in subshells are not failures of the cell that hangs meanwhile."""
         self._children = os.times()[2:4]
@@ -62,6 +64,7 @@ class Extension(LiveExtension):
             if hook in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, hook)
         self.tail.detach()
+        self._ahead.cell_begins()
         if self.live is not None:
             self.live.end()
         self.shell.magics_manager.magics["line"].pop("dtdebug", None)
@@ -74,6 +77,7 @@ class Extension(LiveExtension):
             self.live.known_children |= {child.pid for child in self.live.failed_children()}
             self.live.cell_begins(info)
             self.live.store.cell_begins()
+        self._ahead.cell_begins()
         self.tail.clear()
         self._children = os.times()[2:4]
         self._shown = None
@@ -85,6 +89,7 @@ class Extension(LiveExtension):
                 self.live.beside_ends()
             return
         try:
+            self._ahead.cell_ends()
             if self.live is not None:
                 self.live.cell_ends()
             exception = None

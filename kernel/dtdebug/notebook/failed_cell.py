@@ -236,9 +236,14 @@ def _with_ranks(live: Live, snapshot: Snapshot) -> Snapshot:
         return msgspec.structs.replace(snapshot, notes=(*snapshot.notes, note))
 
 
+def has_framework() -> bool:
+    """True if this process has imported a framework of distributed training."""
+    return any(name in sys.modules for name in _FRAMEWORKS)
+
+
 def _worth_a_look(exception: BaseException | None, output: str, cell: str) -> bool:
     """True if a quick look finds signs of distributed training, so that other errors don't load the knowledge."""
-    if any(name in sys.modules for name in _FRAMEWORKS):
+    if has_framework():
         return True
     try:
         message = user_objects.bounded_text(exception, 4_000)

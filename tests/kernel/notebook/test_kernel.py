@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -66,6 +67,9 @@ def elastic():
 if __name__ == "__main__":
     elastic()
 """
+
+
+LOADED = "import sys; print([n for n in ('torch', 'dtdebug_taxonomy.knowledge.loader') if n in sys.modules])"
 
 
 @dataclass
@@ -207,8 +211,20 @@ def test_loading_imports_no_framework_and_a_plain_error_loads_no_knowledge(start
 
     assert ran.status == "error"
     assert ran.order == ["error"]
-    loaded = "import sys; print([n for n in ('torch', 'dtdebug_taxonomy.knowledge.loader') if n in sys.modules])"
-    assert kernel.cell(loaded).printed == "[]\n"
+    assert kernel.cell(f"import time; time.sleep(1)\n{LOADED}").printed == "[]\n"
+
+
+def test_what_a_diagnosis_needs_is_loaded_while_the_kernel_is_idle(start):
+    """Not before a framework is imported, and never while cells follow each other."""
+    kernel = start("%load_ext dtdebug", "import sys, types; sys.modules['horovod'] = types.ModuleType('horovod')")
+    at_once = kernel.cell(LOADED).printed
+    deadline = time.monotonic() + SECONDS
+    while "knowledge.loader" not in kernel.cell(LOADED).printed and time.monotonic() < deadline:
+        time.sleep(2)
+
+    assert at_once == "[]\n"
+    assert kernel.cell(LOADED).printed == "['dtdebug_taxonomy.knowledge.loader']\n"
+    assert not kernel.cell("1/0").bundles
 
 
 @pytest.mark.parametrize(
