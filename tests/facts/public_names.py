@@ -239,14 +239,28 @@ def _takes(module: str, node: ast.ClassDef | _Function, left: int = 4) -> str:
         if made is not None:
             return _takes(module, made)
         if any("dataclass" in ast.unparse(d) for d in node.decorator_list):
-            fields = (n.target for n in node.body if isinstance(n, ast.AnnAssign))
-            return _cut([f.id for f in fields if isinstance(f, ast.Name)])
+            fields = (n for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name))
+            return _cut([text for field in fields if (text := _field(field))])
         bases = (_definition(module, ast.unparse(b).rpartition(".")[2]) for b in node.bases) if left else ()
         return next((t for found in bases if found and (t := _takes(*found, left - 1))), "")
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
     return _cut([p for p in ast.unparse(node.args).split(", ") if p not in {"self", "cls"}])
+
+
+def _field(field: ast.AnnAssign) -> str:
+    """Return a field of a dataclass as a parameter with its default; empty for one that is not passed."""
+    name, value = ast.unparse(field.target), field.value
+    if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "field":
+        given = {k.arg: ast.unparse(k.value) for k in value.keywords}
+        if given.get("init") == "False":
+            return ""
+        made = f"{given['default_factory']}()" if "default_factory" in given else ""
+        default = given.get("default", "[]" if made == "list()" else "{}" if made == "dict()" else made)
+    else:
+        default = ast.unparse(value) if value is not None else ""
+    return f"{name}={default}" if default else name
 
 
 def _cut(parts: list[str]) -> str:

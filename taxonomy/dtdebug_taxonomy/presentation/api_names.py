@@ -136,7 +136,16 @@ def _qualified_name(name: str) -> str:
         return row[0]
     top, *modules, last = name.split(".") if "." in name else ("", name)
     top = "lightning" if top in {"pytorch_lightning", "lightning_fabric"} else top
-    return "" if any(m[:1].isupper() for m in modules) else _by_end().get((top, last), "")
+    found = "" if any(m[:1].isupper() for m in modules) else _by_end().get((top, last), "")
+    return found if last[:1].isupper() or _are_near(modules, found.split(".")[1:-1]) else ""
+
+
+def _are_near(modules: list[str], others: list[str]) -> bool:
+    """True if modules of one package can export the same function: one holds the other, or a part holds both.
+
+    `is_available` of an accelerator is not that of a communication library.
+    """
+    return modules[:1] == others[:1] or not modules or not others
 
 
 def _find_api(name: str) -> Api | None:

@@ -329,7 +329,8 @@ def _option_hover(name: str) -> Hover | None:
             continue
         spellings = (entries("option").get(_with_dashes(f"{candidate} {s}")) for s in option.spellings)
         entry = next((e for e in spellings if e), None)
-        plain = f"It {option.means}." if option.means else f"An option of `{candidate}` ({launcher.source})."
+        means = option.means and f"{option.means[:1].upper()}{option.means[1:]}."
+        plain = means or f"An option of `{candidate}` ({launcher.source})."
         told = ["" if entry else plain]
         told.append(f"Choices: {', '.join(map(str, option.choices))}." if option.choices else "")
         told.append(f"Default: `{option.default}`." if option.default else "")

@@ -200,6 +200,15 @@ def test_the_same_last_name_in_another_module_is_another_name(name, other):
     assert hovers.look_up(other) is not None
     found = hovers.look_up(name)
     assert found is None or found.entry is None
+    assert hovers.look_up("torch.accelerator.is_available") is None
+
+
+def test_a_field_of_a_dataclass_has_its_default():
+    """`needs` is said of parameters without one only."""
+    options = "torch.distributed.checkpoint.state_dict.StateDictOptions"
+
+    assert "`False` if it is left out" in (hovers.argument_hover(options, "full_state_dict") or "")
+    assert "which it needs" in (hovers.argument_hover("torch.distributed.rpc.RRef", "value") or "")
 
 
 def test_names_for_completion_hold_texts_and_facts():
