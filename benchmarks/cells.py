@@ -1,7 +1,8 @@
 """What a failed cell costs: the time until its reply, with the extension and without it, kernels by turns.
 
-`python benchmarks/cells.py [ROUNDS [PAUSE]]` prints seconds of the first ordinary error after `import torch.distributed`,
-of later ones, and of a cell that passes. With a pause (in seconds, a person's) before the first, a diagnosis is loaded in it.
+`python benchmarks/cells.py [ROUNDS [PAUSE]]` prints seconds of the first ordinary error after
+`import torch.distributed`, of later ones, and of a cell that passes. In a pause (seconds, as a person makes) before the
+first, what a diagnosis needs is loaded.
 """
 
 from __future__ import annotations
