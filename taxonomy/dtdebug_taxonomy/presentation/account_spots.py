@@ -65,7 +65,16 @@ def spots_of_all(accounts: Sequence[Account], lead: Lead = ("", 0)) -> tuple[Spo
         for spot in spots_of(account, lead):
             key = replace(spot, ranks=(), state=spot.state[:1], values=())  # messages may hold addresses
             grouped.setdefault(key, []).append(spot)
-    return tuple(sorted((_join_spots(same) for same in grouped.values()), key=lambda spot: bool(spot.state)))
+    spots = sorted((_join_spots(same) for same in grouped.values()), key=lambda spot: bool(spot.state))
+    shown: dict[tuple[int, ...], set[tuple[str, str]]] = {}
+    return tuple(replace(s, values=_take_new(s.values, shown.setdefault(s.ranks, set()))) for s in spots)
+
+
+def _take_new(values: Sequence[tuple[str, str]], shown: set[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the values that no earlier line of the same ranks shows, and note them as shown."""
+    new = tuple(value for value in values if value not in shown)
+    shown.update(new)
+    return new
 
 
 def _join_spots(spots: Sequence[Spot]) -> Spot:

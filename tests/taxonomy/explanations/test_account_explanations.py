@@ -273,6 +273,18 @@ def test_spots_are_the_deciding_and_the_raising_line():
     assert spots_of(Account(exception="x")) == ()
 
 
+def test_a_value_is_shown_at_the_first_of_the_lines_that_have_it():
+    """The line that decided it is above the one that raised, of the same ranks."""
+    labels = link("labels", "Tensor[2] int64 0..2", "loop", 9, "for x, labels in loader:")
+    account = failed(
+        "loss(y, labels)", "IndexError: x", links=(labels, link("y", "Tensor[2, 2]", "call", 8, "y = f()")), root=0
+    )
+    decided, raised = spots_of_all((account,))
+
+    assert ("labels", "Tensor[2] int64 0..2") in decided.values
+    assert raised.values == (("y", "Tensor[2, 2]"),)
+
+
 def test_a_place_shows_whole_sentences_of_its_message():
     """A message that is too long for a line ends with a sentence, not within one."""
     words = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
