@@ -219,9 +219,9 @@ def _of_contract(
         and (option := account_edits.option_to_pass(found, link))
     ):
         fix = f"Pass `{option}`, or edit {where(link.place)}: {_lower(fix)}"
-    elif link is not None and place == link.place and link == taken_for_ranks(found):
+    elif link is not None and place is not None and link == taken_for_ranks(found):
         size = call.scope.values.get("members") or call.scope.values["world_size"]
-        fix = f"Edit {where(place)}: it is used as the number of ranks, which is {size.plain}."
+        fix = f"Edit {where(place)}: `{link.value.name}` is used as the number of ranks, which is {size.plain}."
     elif place is not None:
         place = account.place if link is not None and link.how == "tested" and account.place is not None else place
         fix = f"Edit {where(place)}: {_lower(fix)}"
@@ -265,11 +265,7 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     links: list[Link] = [link for link in account.links if link.how == "tested" and contract.about == "self"][:2]
     for name in (contract.about, *sorted(names_in(contract.demand) - {contract.about})) if not links else ():
         if name in call.expressions and name != "self":
-            words = call.expressions[name][0]
-            counted = _counting_link(account, words) if f"len({name})" in contract.demand else None
-            link = counted or deciding_link(account, words)
-            if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
-                link = making_link(account, words)
+            link = _argument_link(found, name)
         elif name in {contract.about, "self"} and "self" in call.expressions:
             link = _attribute_link(account, contract.demand) or making_link(account, call.expressions["self"][0])
         else:
@@ -295,6 +291,17 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _argument_link(found: Broken, name: str) -> Link | None:
+    """Return where an argument that the demand compares was decided."""
+    contract, account, call = found
+    words = call.expressions[name][0]
+    counted = _counting_link(account, words) if f"len({name})" in contract.demand else None
+    link = counted or deciding_link(account, words)
+    if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
+        link = making_link(account, words)
+    return link if link is not None and not _is_behind_part(link, name, found) else None
 
 
 def _attribute_link(account: Account, demand: str) -> Link | None:
@@ -417,6 +424,15 @@ def _is_part(link: Link, name: str, found: Broken) -> bool:
     of_tensor = value is not None and value.kind == "tensor"
     wanted = _wanted_of(found) if name == found.contract.about else ""  # by chance, it is what the tensor has not
     return of_tensor and link.how in _ENDED and link.value.text not in _compared_values(found) - {wanted}
+
+
+def _is_behind_part(link: Link, name: str, found: Broken) -> bool:
+    """True if a list of numbers is compared, and the link decides another number, which one of them was made of."""
+    value = read_value(found.call.texts.get(name, "")) or found.call.scope.values.get(name)
+    if value is None or value.kind != "sequence" or link.how not in _ENDED or not link.value.text.isdigit():
+        return False
+    held = {str(item.plain) for item in value.items}
+    return value.whole and "None" not in held and link.value.text not in held | _compared_values(found)
 
 
 def _is_reshaped(account: Account, words: str) -> bool:

@@ -55,10 +55,14 @@ def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()
     both = (given, wanted) if given is not None and wanted is not None else None
     if alone and both and place is not None and about is not None and (edit := _at_call(found, place, about[1], both)):
         return edit
+    taken = contract_repairs.taken_for_ranks(found)
+    if "prod(shape)" in contract.demand and (edit := contract_repairs.by_inferred_dimension(found)) is not None:
+        return edit
+    if alone and taken is not None and (edit := contract_repairs.by_number_of_ranks(found, taken)) is not None:
+        return edit
     if (edit := common_edit([_repairs_of(each) for each in at_once or (found,)])) is not None or not alone:
         return edit
     size = call.scope.values.get("members") or call.scope.values.get("world_size")
-    taken = contract_repairs.taken_for_ranks(found)
     if taken is not None and size is not None and isinstance(size.plain, int):
         edit = _literal(taken, int(taken.value.text), size.plain)
         if edit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ from dtdebug_taxonomy.text.value_texts import Value, read_value
 
 _DIST, _MODULE, _TORCH = "{dist}", "{module}", "{torch}"
 _BARE = re.compile(r"\{(\w{1,40})!\}")
+_VALUE = re.compile(r"\{=(\w{1,40})\}")
+_NAMED = re.compile(r"[A-Za-z_][\w.]{0,40}")
 _WORLD = frozenset({"world_size", "members"})
 _METHODS: Mapping[str, str] = {"numel": "{}.numel()", "len": "len({})", "sum": "sum({})"}
 """Terms of a demand as a program writes them."""
@@ -44,7 +47,8 @@ def _write(repair: Repair, account: Account, call: UserCall, place: Place) -> Ed
     if _TORCH in repair.write and not torch:
         return None
     try:
-        text = fill(repair.write, call, {"module": call.module, "dist": dist, "torch": torch})
+        write = _VALUE.sub(lambda slot: f"{{{slot[1]}!}}" if _is_named(call, slot[1]) else slot[0], repair.write)
+        text = fill(write, call, {"module": call.module, "dist": dist, "torch": torch})
     except UnknownSlotError:
         return None
     if repair.of:
@@ -56,6 +60,11 @@ def _write(repair: Repair, account: Account, call: UserCall, place: Place) -> Ed
         return replace_expression(place, given[1], text)
     rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
     return add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
+
+
+def _is_named(call: UserCall, parameter: str) -> bool:
+    """True if the program gives a parameter by a name: another run may have another value there."""
+    return _NAMED.fullmatch(call.expressions.get(parameter, ("",))[0]) is not None
 
 
 def _give(name: str, text: str, call: ast.Call, place: Place) -> Edit | None:
@@ -130,6 +139,53 @@ def taken_for_ranks(found: Broken) -> Link | None:
         if is_met(demand, scope._replace(values={**scope.values, **dict.fromkeys(asked, number)})):
             ends[link.place.file, link.place.line] = link
     return next(iter(ends.values())) if len(ends) == 1 else None
+
+
+def by_number_of_ranks(found: Broken, taken: Link) -> Edit | None:
+    """Return the edit of a product or quotient that asks for the number of ranks instead of a setting taken for it.
+
+    The setting may mean something else in other places, and this holds for every number of ranks.
+    """
+    account, dist = found.account, found.account.modules[1]
+    if taken.how != "option" or not dist or account.place is None or "group" in found.call.expressions:
+        return None
+    below = taken
+    for link in reversed(account.links[: account.links.index(taken)]):
+        if link.depth >= below.depth:
+            continue
+        tree = parse_line(link.place.code) if link.place.file == account.place.file else None
+        sums = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp)] if tree is not None else []
+        sides = [side for n in sums if isinstance(n.op, ast.Mult | ast.FloorDiv) for side in (n.left, n.right)]
+        sides = [side for side in sides if ast.unparse(side) == below.value.name]
+        if len(sides) == 1 and link.place.code.isascii():
+            span = (sides[0].col_offset, sides[0].end_col_offset or 0)
+            return replace_expression(link.place, span, f"{dist}.get_world_size()")
+        below = link
+    return None
+
+
+def by_inferred_dimension(found: Broken) -> Edit | None:
+    """Return the view with -1 for its first own dimension, of a tensor of which each rank has an equal part.
+
+    A layer that is split over the ranks gives each some of the heads, not some of each head.
+    """
+    call, place = found.call, found.account.place
+    one, shape, world = (call.scope.values.get(name) for name in ("self", "shape", "world_size"))
+    words, (begin, _) = call.expressions.get("shape", ("", (0, 0)))
+    match parse_line(f"{words},"):
+        case ast.Module(body=[ast.Expr(value=ast.Tuple(elts=parts))]):
+            sizes = [item.plain for item in shape.items] if shape is not None else []
+        case _:
+            return None
+    if one is None or one.shape is None or world is None or place is None or len(sizes) != len(parts):
+        return None
+    numbers = [n for n in sizes if isinstance(n, int)]
+    whole, own = math.prod(numbers), math.prod(one.shape)
+    if len(numbers) != len(sizes) or min(numbers) < 1 or whole != own * (world.plain if world.plain != 1 else 0):
+        return None
+    at = next((n for n, size in enumerate(numbers) if one.shape[n : n + 1] != (size,)), 0)
+    span = (begin + parts[at].col_offset, begin + (parts[at].end_col_offset or 0))
+    return replace_expression(place, span, "-1") if own % (whole // numbers[at]) == 0 else None
 
 
 def by_other_side(found: Broken, given: int) -> Edit | None:

@@ -204,6 +204,8 @@ def _candidates(
     if node is None or before is None or not place.code.isascii() or (recorded and not _is_alike(before, recorded)):
         return
     others = {link.value.name: value for link in way.others(at) if (value := read_value(link.value.text)) is not None}
+    for asked in way.asked.values() if at is None else ():
+        others.pop(asked.words, None)  # it has its own place in this call
     changes = list(_changes(node, place.code[begin:end], (around, others), before, numbers))
     if numbers is not None and way.account.place is not None and place.file == way.account.place.file:
         changes += _by_ranks(node, place.code[begin:end], way.account.modules[1])

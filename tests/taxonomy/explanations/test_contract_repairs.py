@@ -1,6 +1,7 @@
 """Edits that a contract gives: at the call, at the call that made an object, and from the other side of a size."""
 
 import pytest
+from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations.account_edits import of_contract
 from dtdebug_taxonomy.inference.contracts import broken_contract
@@ -108,3 +109,52 @@ def test_a_literal_that_stood_for_the_number_of_ranks_is_replaced():
     api, sizes = "torch.distributed.reduce_scatter_tensor", ("Tensor[6] float32", "Tensor[24] float32")
     arguments = tuple(zip(("output", "input"), sizes, strict=True))
     assert edited(failed(code, api, arguments, links)) == (14, "Parts(24, shards=2)")
+
+
+def test_an_option_taken_for_the_number_of_ranks_stays_as_it_is():
+    """It may be read elsewhere: the line that multiplies by it asks for the number of ranks."""
+    links = (
+        link("everything", "Tensor[24, 8] float32", 12, "everything = x.new_empty(rows * self.accumulation, 8)"),
+        link("rows", "6", 11, "rows, width = x.shape", depth=1),
+        link("self.accumulation", "4", 6, "self.accumulation = accumulation", "attribute", 1, "__init__"),
+        link("args.accumulation", "4", 3, 'parser.add_argument("--accumulation", type=int, default=4)', "option", 2),
+    )
+    api, sizes = "torch.distributed.all_gather_into_tensor", ("Tensor[24, 8] float32", "Tensor[6, 8] float32")
+    arguments = tuple(zip(("output_tensor", "input_tensor"), sizes, strict=True))
+    account = failed("dist.all_gather_into_tensor(everything, x)", api, arguments, links)
+    assert edited(account) == (12, "everything = x.new_empty(rows * dist.get_world_size(), 8)")
+
+
+def test_a_view_of_a_layer_that_is_split_over_the_ranks_leaves_the_heads_open():
+    """Only if the tensor has exactly a rank's part of the elements."""
+    code = "y = x.view(batch, length, self.heads, self.size)"
+
+    def viewed(last):
+        links = [link(n, t, 5, f"{n} = {t}") for n, t in (("batch", "2"), ("length", "6"), ("self.heads", "4"))]
+        arguments = (("self", f"Tensor[2, 6, {last}] float32"),)
+        links = (*links, link("self.size", "8", 6, "self.size = width // heads"))
+        return failed(code, "torch.Tensor.view", arguments, links)
+
+    assert edited(viewed(16)) == (20, "y = x.view(batch, length, -1, self.size)")
+    assert edited(viewed(24)) is None
+
+
+def test_the_rank_that_gathers_is_named_as_the_program_names_it():
+    api, arguments = "torch.distributed.gather", (("tensor", "Tensor[3] int64"), ("dst", "0"))
+    arguments = (*arguments, ("gather_list", "list of 2 x Tensor[3] int64"))
+    found = edited(failed("dist.gather(mine, parts, dst=root)", api, arguments))
+    assert found == (20, "dist.gather(mine, parts if dist.get_rank() == root else None, dst=root)")
+
+
+def test_another_argument_of_a_call_is_no_substitute():
+    """`received` would fit by its size, and is where the call writes."""
+    code = "dist.all_to_all_single(received, tokens, sizes, sizes)"
+    api, sizes = "torch.distributed.all_to_all_single", "list of 2 x 16"
+    arguments = (("output", "Tensor[32, 8] float32"), ("input", "Tensor[24, 8] float32"))
+    arguments = (*arguments, ("output_split_sizes", sizes), ("input_split_sizes", sizes))
+    tokens = link("tokens", "Tensor[24, 8] float32", 8, "tokens = order(rows)")
+    account = failed(code, api, arguments, (tokens, link("sizes", sizes, 9, "sizes = [capacity] * world")))
+    beside = (link("received", "Tensor[32, 8] float32", 10, "received = torch.empty(32, 8)"),)
+    account = replace(account, beside=beside)
+    assert broken_contract(account) is not None
+    assert edited(account) is None
