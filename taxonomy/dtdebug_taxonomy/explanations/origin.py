@@ -116,7 +116,8 @@ def _counted_link(account: Account) -> int | None:
     code = account.place.code if account.place is not None else ""
     for step, at in enumerate(path):
         if f"len({links[at].value.name})" in code.replace(" ", ""):
-            while step + 1 < len(path) and links[path[step + 1]].value.text == links[at].value.text:
+            text = links[at].value.text
+            while text and step + 1 < len(path) and links[path[step + 1]].value.text == text:
                 step, at = step + 1, path[step + 1]  # noqa: PLW2901 - it ends with this
             return at
         code = links[at].place.code
@@ -125,8 +126,10 @@ def _counted_link(account: Account) -> int | None:
 
 def _counted_name(account: Account, at: int) -> str:
     """Return the name of a container where its length is taken: the first link that has its value."""
-    text = account.links[at].value.text
-    return next(account.links[n].value.name for n in _path(account) if account.links[n].value.text == text)
+    value = account.links[at].value
+    return next(
+        (v.name for n in _path(account) if value.text and (v := account.links[n].value).text == value.text), value.name
+    )
 
 
 def _path(account: Account) -> list[int]:
