@@ -9,7 +9,7 @@ from dtdebug.account.makers import creation
 from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
-from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.names import dotted_name, keyword
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _WRAPPERS = frozenset({"enumerate", "zip", "tqdm", "iter", "reversed", "list", "islice", "cycle", "next", "trange"})
@@ -49,6 +49,18 @@ def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | N
                     last = (each.end_lineno or each.lineno) + 1
                     return Scope(program.file, last, each.name, program=program, node=each, local=local)
     return None
+
+
+def loading_call(node: ast.expr, scope: Scope, sources: Sources) -> tuple[ast.Call, Scope, ast.expr | None] | None:
+    """Return the call that made a loader without a `collate_fn`, and that of another loader of the file."""
+    while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
+        node = node.args[0]
+    made = creation(node, scope, sources)
+    if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS or made[1].program is None:
+        return None
+    given = [keyword(call, "collate_fn") for call in made[1].program.code.nodes(ast.Call)]
+    named = {each.id: each for each in given if isinstance(each, ast.Name)}
+    return (*made, next(iter(named.values())) if len(named) == 1 else None)
 
 
 def _program_of(name: str, scope: Scope, sources: Sources) -> Any:

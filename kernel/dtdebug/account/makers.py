@@ -445,7 +445,8 @@ def creation(
     for made in makings(node, scope, sources):
         targets = made.node.targets if isinstance(made.node, ast.Assign) and isinstance(node, ast.Name) else ()
         at = next((n for each in targets if (n := position_in(ast.unparse(node), each)) is not None), None)
-        return creation(made.value, made.scope, sources, steps - 1, at)
+        value = made.node.value if at is not None and isinstance(made.node, ast.Assign) else made.value
+        return creation(value, made.scope, sources, steps - 1, at)
     return None
 
 

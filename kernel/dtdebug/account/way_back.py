@@ -19,7 +19,7 @@ import msgspec
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
-from dtdebug.account.data_sets import sampling_method
+from dtdebug.account.data_sets import loading_call, sampling_method
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
@@ -38,7 +38,7 @@ from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Pla
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
-_DEEPEST = 9
+_DEEPEST = 12
 _SPARED = 4
 """Number of links that one part leaves to each of the next."""
 _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
@@ -50,6 +50,9 @@ _DECIDED, _COMPUTED, _MADE = 0, 1, 2
 call that makes an object of literals."""
 _LAUNCH = 3
 """A link that only asks for what the launch gives: the one before it decides."""
+_TENSOR = re.compile(r"[A-Z]\w{0,60}\[")
+_FIGURE = re.compile(r"-?\d[\d.e+-]{0,30}")
+_SIZES = re.compile(r"(?i)\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
 _TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
 
 
@@ -66,6 +69,7 @@ class WayBack:
         self._lacks = "object has no attribute" in message
         """True if the kind of an object is refused, which the branch that made it explains."""
         self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
+        self._of_sizes = _SIZES.search(message) is not None
         self._parents: list[int] = []
         self._plain: list[bool] = []
         """True for a link that only hands a value on."""
@@ -85,6 +89,7 @@ class WayBack:
         """Index of the link at which the refused value was decided, or -1; of several, one that the message names."""
         ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
         by_launch = {self._decider(n) for n, sure in self._ends if sure == _LAUNCH}
+        ends = [(n, sure) for n, sure in ends if not self._is_beside(n)]
         ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
         if not ends:
             return -1
@@ -92,6 +97,13 @@ class WayBack:
         if sure == _MADE and self._scalar[0]:
             return 0  # the parts are objects, but a number was refused
         return n
+
+    def _is_beside(self, n: int) -> bool:
+        """True for a number that only gives an object its size, where the message speaks of no number."""
+        tensors = (link.depth == 0 and _TENSOR.match(link.value.text) for link in self.links)
+        return self._depth(n) > 1 and _FIGURE.fullmatch(self.links[n].value.text) is not None and (
+            self._lacks or (not self._of_sizes and any(tensors))
+        )  # fmt: skip
 
     @property
     def by_rank(self) -> int:
@@ -146,6 +158,12 @@ class WayBack:
     def follow_loop(self, node: ast.expr, scope: Scope) -> None:
         """Follow what a loop goes through back, and the samples of its data set."""
         self._samples((node,), scope, -1)
+        loading = loading_call(node, scope, self._sources)
+        if loading is not None:
+            call, home, joins = loading
+            self._add(Link(value=NamedValue("DataLoader"), how="called", place=place(home, call)), -1)
+            if joins is not None:
+                self._add(Link(value=NamedValue("collate_fn"), how="passed", place=place(home, joins)), -1)
         self.follow(node, scope)
 
     def follow_rounds(self, call: ast.Call, scope: Scope) -> None:
@@ -203,7 +221,7 @@ class WayBack:
             return
         found = False
         for made in makings(node, scope, self._sources):
-            found = True
+            found = found or not isinstance(made.node, ast.AugAssign)  # that changes what was made elsewhere
             if self._is_new(text, made.node):
                 self._add_making(node, value if is_current(node, made, scope) else MISSING, made, scope, parent)
         if not found and parent >= 0 and is_rank(node):

@@ -62,6 +62,8 @@ class Edit(NamedTuple):
     """The line, or the lines for it, as they are to be, without their common indentation."""
     meant: bool = True
     """False if it lets the line run, and the program may have meant another value."""
+    moved: Place | None = None
+    """A line above it that goes below it."""
 
 
 def replace_expression(place: Place, span: tuple[int, int], text: str) -> Edit | None:
@@ -101,7 +103,11 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
         at = place.line - excerpt.first
         if excerpt.file != place.file or not 0 <= at < len(excerpt.lines):
             continue
-        found = _changed_lines(edit, excerpt.lines[at:])
+        if edit.moved is not None:
+            first = edit.moved.line - excerpt.first
+            found, at = _moved_line(edit.moved, edit, excerpt.lines[max(0, first) : at + 1]), first
+        else:
+            found = _changed_lines(edit, excerpt.lines[at:])
         if found is None:
             return ""
         old, new = found
@@ -119,6 +125,21 @@ def diff_of(edit: Edit, excerpts: Iterable[Excerpt]) -> str:
         name = short(place.file)
         return "\n".join((f"--- a/{name}", f"+++ b/{name}", head, *rows, ""))
     return ""
+
+
+def _moved_line(moved: Place, edit: Edit, lines: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the lines from one that moves to the one it goes below; None if a line between them needs it."""
+    if len(lines) != edit.place.line - moved.line + 1 or (lines[0].strip(), lines[-1].strip()) != (
+        moved.code,
+        edit.code,
+    ):
+        return None
+    match parse_line(moved.code):
+        case ast.Module(body=[ast.Assign(targets=[ast.Name(id=name)])]):
+            indents = {len(line) - len(line.lstrip()) for line in (lines[0], lines[-1])}
+            if len(indents) == 1 and not any(re.search(rf"\b{name}\b", line) for line in lines[1:]):
+                return [*lines], [*lines[1:], lines[0]]
+    return None
 
 
 def _changed_lines(edit: Edit, lines: Sequence[str]) -> tuple[list[str], list[str]] | None:

@@ -38,8 +38,9 @@ def of_attribute(account: Account) -> Fault | None:
         return None
     ((owner, node),) = owners.items()
     text = texts.get(owner, "")
-    if matched["kind"] == "NoneType":
-        return of_none(account, owner) if text == "None" else None
+    crossed = _of_other_order(account, owner, name)
+    if crossed is not None or matched["kind"] == "NoneType":
+        return crossed or (of_none(account, owner) if text == "None" else None)
     value = read_value(text)
     if value is None or value.name != matched["kind"] or account.place is None:
         return None
@@ -107,6 +108,22 @@ def _wrapper(account: Account, owner: str, span: tuple[int, int]) -> NamedValue 
         if each.how == "attribute" and each.place == place and not each.value.name.startswith(f"{owner}.")
     ]
     return found[0] if len(found) == 1 and span[0] < span[1] else None
+
+
+def _of_other_order(account: Account, owner: str, name: str) -> Fault | None:
+    """Return the call that takes objects in another order than that in which the names before it take them back."""
+    link = next((each for each in account.links if each.value.name == owner and each.depth == 0), None)
+    match parse_line(link.place.code) if link is not None and link.place.code.isascii() else None:
+        case ast.Module(body=[ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(args=given, keywords=[]))]):
+            order, taken = ([ast.unparse(each) for each in row] for row in (names, given))
+        case _:
+            return None
+    if link is None or order == taken or sorted(order) != sorted(taken):
+        return None
+    span = (given[0].col_offset, given[-1].end_col_offset or 0)
+    edit = replace_expression(link.place, span, ", ".join(order))
+    said = f"`{owner}` has no `{name}`: it is what was passed as `{taken[order.index(owner)]}`"
+    return Fault(said, "pass the objects in the order of the names that take them.", link, edit, likely=True)
 
 
 def of_none(account: Account, words: str) -> Fault:

@@ -30,8 +30,10 @@ from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
 from dtdebug_taxonomy.explanations.missing_attribute import of_attribute, of_none
 from dtdebug_taxonomy.explanations.missing_file import of_file
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
+from dtdebug_taxonomy.explanations.older_object import of_older_object
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
 from dtdebug_taxonomy.explanations.text_for_number import of_text_for_number
+from dtdebug_taxonomy.explanations.unequal_samples import of_samples
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.launch_variables import name_elsewhere
@@ -64,7 +66,8 @@ def explain(context: Context) -> Iterator[Explanation]:
             found = _of_variable(account, snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
             found = found or of_arguments(account) or of_text_for_number(account) or of_word(account, printed)
-            found = found or of_states(account, printed)
+            found = found or of_states(account, printed) or of_older_object(account)
+            found = found or of_samples(account, printed)
         if found is not None:
             found = of_unset_variable(found, snapshot.environment) or found
             yield _explanation(context, account, found, accounts)

@@ -83,6 +83,53 @@ class Steps:
 
 Steps(Net()).quiet()
 """
+OLDER = """import torch
+
+
+class Average:
+    def __init__(self, model):
+        self.shadow = model.weight.detach().clone()
+
+    def update(self, model):
+        self.shadow.lerp_(model.weight, 0.5)
+
+
+def widen(model):
+    return model.double()
+
+
+def main():
+    model = torch.nn.Linear(2, 2)
+    average = Average(model)
+    model = widen(model)
+    with torch.no_grad():
+        average.update(model)
+
+
+main()
+"""
+CROSSED_ORDER = """class Loader:
+    def __init__(self, batch):
+        self.batch = batch
+
+
+class Scheduler:
+    def step(self):
+        pass
+
+
+def prepare(*objects):
+    return objects
+
+
+def main(batch=8):
+    loader, scheduler = Loader(batch), Scheduler()
+    loader, scheduler = prepare(scheduler, loader)
+    scheduler.step()
+
+
+main()
+"""
 UNMATCHED = """SETTINGS = {"schedule": "warmup_linear"}
 
 
@@ -162,7 +209,7 @@ def answered(folder, text, environment=None):
     ("text", "line"),
     [
         (NO_RETURN, 3), (CROSSED, 7), (VARIABLE, 3), (SETTER, 13), (WRAPPER, 20), (UNMATCHED, 1), (OTHER_LAUNCHER, 3),
-        (TEXT_OF_ENVIRONMENT, 3), (NEAR_KEY, 2),
+        (TEXT_OF_ENVIRONMENT, 3), (NEAR_KEY, 2), (OLDER, 18), (CROSSED_ORDER, 17),
     ],
 )  # fmt: skip
 def test_the_program_runs_with_the_diff(tmp_path, monkeypatch, text, line):
