@@ -41,7 +41,8 @@ def with_partings(accounts: Sequence[Account], verdict: Verdict | None) -> tuple
     found = []
     for account in accounts:
         at = _parting_of(account, accounts) if compares_ranks(account, verdict) else -1
-        found.append(replace(account, root=at) if at >= 0 else account)
+        # where no exception says what was refused, a line that parts no ranks explains nothing
+        found.append(replace(account, root=at) if at >= 0 or not account.exception else account)
     return tuple(found)
 
 
