@@ -98,7 +98,7 @@ export function answer(data: unknown): Filled<Answer> | null {
     record: text(field("record"), 200),
     fix: fix(field("fix")),
     sure: oneOf(field("sure"), SURE),
-    guess: text(field("guess")),
+    guesses: list(field("guesses"), MOST.guesses, (each) => text(each) || null),
     next: step(field("next")),
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
   };

@@ -177,11 +177,12 @@ def by_inferred_dimension(found: Broken) -> Edit | None:
             sizes = [item.plain for item in shape.items] if shape is not None else []
         case _:
             return None
-    if one is None or one.shape is None or world is None or place is None or len(sizes) != len(parts):
+    ranks = world.plain if world is not None else None
+    if one is None or one.shape is None or not isinstance(ranks, int) or place is None or len(sizes) != len(parts):
         return None
     numbers = [n for n in sizes if isinstance(n, int)]
     whole, own = math.prod(numbers), math.prod(one.shape)
-    if len(numbers) != len(sizes) or min(numbers) < 1 or whole != own * (world.plain if world.plain != 1 else 0):
+    if len(numbers) != len(sizes) or min(numbers) < 1 or ranks < 2 or whole != own * ranks:
         return None
     at = next((n for n, size in enumerate(numbers) if one.shape[n : n + 1] != (size,)), 0)
     span = (begin + parts[at].col_offset, begin + (parts[at].end_col_offset or 0))

@@ -83,8 +83,8 @@ def split_prose(text: str) -> tuple[str, str]:
     Without fences (```), a paragraph is a person's only if it reads like one: I, my, a greeting, a question, or
     sentences about a run; any sentence that names no failure, if no line looks like a program's.
     """
-    begins = text.lstrip()[:200].split("\n")[0]
-    listed = "```" not in text and text.count("\n") > _LISTING and shown_code.is_statement(begins)
+    opening = text.lstrip()[:200].split("\n")[0]
+    listed = "```" not in text and text.count("\n") > _LISTING and shown_code.is_statement(opening)
     if len(text) > _LONGEST or listed:
         return "", text
     if not (_PERSON.search(text) or "```" in text or _MARKUP.search(text)):

@@ -107,7 +107,7 @@ def build_answer(
         record=_record(reason, headline) if reason is not None and branch is None else "",
         fix=_measured_fix(cause or remedy, broken),
         sure="unknown" if sure == "place" and not spots else sure,
-        guess=_guess(d) if cause is None else "",
+        guesses=_guesses(d) if cause is None else (),
         next=None if known else (next_step or _next(d, verdict, asks=broken is None)),
         notes=tuple(_notes(d, snapshot))[:1],
     )
@@ -183,11 +183,10 @@ def _cause(d: Diagnosis | None) -> Explanation | None:
     return next((a for a in d.advice if a.band != "unlikely" and a.cause not in {_OWN_CODE, _MESSAGE}), None)
 
 
-def _guess(d: Diagnosis | None) -> str:
-    """Return the causes that come into question, the likeliest first, each with the beginning of its fix."""
+def _guesses(d: Diagnosis | None) -> tuple[str, ...]:
+    """Return the causes that come into question, the likeliest first, each with the beginning of its fix if short."""
     rows = ((a.title.rstrip("."), first_parts(a.fix, _BRIEF)) for a in (d.guesses if d is not None else ()))
-    told = (f"{title}. {fix if len(fix) <= _BRIEF else ''}".rstrip() for title, fix in rows)
-    return plain(" Or: ".join(told), 2 * _SENTENCE)
+    return tuple(plain(f"{title}. {fix if len(fix) <= _BRIEF else ''}".rstrip(), _SENTENCE) for title, fix in rows)
 
 
 def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:
