@@ -23,7 +23,7 @@ export type Shown = Pick<
 /** Thrown with one line for the reader where nothing can be shown. */
 export class Unreadable extends Error {}
 
-const MOST = { symptoms: 5, reasons: 5, advice: 5, guesses: 3, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3, spots: 4, ranks: 64 };
+const MOST = { symptoms: 5, reasons: 5, advice: 5, guesses: 2, values: 24, known: 60, culprits: 64, notes: 10, seen: 12, later: 3, spots: 4, ranks: 64 };
 const SURE = ["certain", "likely", "own", "place", "possible", "stated", "unknown", "well"] as const;
 const LONG = 600;
 const LONGEST_DIFF = 6_000;
@@ -98,7 +98,7 @@ export function answer(data: unknown): Filled<Answer> | null {
     record: text(field("record"), 200),
     fix: fix(field("fix")),
     sure: oneOf(field("sure"), SURE),
-    guesses: list(field("guesses"), MOST.guesses, (each) => text(each) || null),
+    guess: text(field("guess")),
     next: step(field("next")),
     notes: list(field("notes"), MOST.notes, (each) => text(each) || null),
   };

@@ -24,7 +24,7 @@ export function shortView(a: Filled<Answer>, host: Actions, more: HTMLElement, g
     a.event && !a.fix?.diff ? make("p", "dtd-event", a.event) : null,
     places.length ? make("div", "dtd-places", ...places) : null,
     a.why || a.record ? line("dtd-reason", a.sure === "possible" ? trans.__("Maybe") : trans.__("Why"), a.why, a.record) : null,
-    ...a.guesses.map((guess, n) => line("dtd-reason", n ? trans.__("or") : trans.__("Maybe"), guess)),
+    a.guess ? line("dtd-reason", trans.__("Maybe"), a.guess) : null,
     a.fix ? fixView(a.fix, a.headline, changed) : null,
     a.next ? stepView(a.next, host) : null,
     make("div", "dtd-row", a.fix?.diff ? diffTools(a.fix.diff, a.headline, host) : null, more, guide, sure ? make("span", `dtd-chip dtd-is-${a.sure}`, sure) : null),

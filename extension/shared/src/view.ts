@@ -117,7 +117,7 @@ export interface Answer {
   readonly record?: string;
   readonly fix?: Fix | null;
   readonly sure?: "certain" | "likely" | "own" | "place" | "possible" | "stated" | "unknown" | "well";
-  readonly guesses?: readonly string[];
+  readonly guess?: string;
   readonly next?: Step | null;
   readonly notes?: readonly string[];
 }

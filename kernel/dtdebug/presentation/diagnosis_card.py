@@ -195,7 +195,7 @@ def _short(a: Answer) -> str:
     parts += [_spot(s) for s in a.spots[:_SPOTS]]
     why = f"{a.why} [{a.record}]" if a.why and a.record else a.why or a.record
     parts += [f"<div><b>{why_label(a)}</b>: {_safe(why)}</div>"] if why else []
-    parts += [f"<div><b>{'or' if n else 'Maybe'}</b>: {_safe(guess)}</div>" for n, guess in enumerate(a.guesses)]
+    parts += [f"<div><b>Maybe</b>: {_safe(a.guess)}</div>"] if a.guess else []
     if a.fix is not None:
         parts.append(f"<div><b>Fix</b>: {_safe(a.fix.text)}</div>{_diff(a.fix.diff)}")
     if a.next is not None:

@@ -17,7 +17,7 @@ from dtdebug_taxonomy.explanations.discovery import is_discovery, next_after_dis
 from dtdebug_taxonomy.explanations.grades import split_guesses
 from dtdebug_taxonomy.explanations.message_cure import explain_message
 from dtdebug_taxonomy.explanations.model import Band, Explanation, Reason, band
-from dtdebug_taxonomy.explanations.ranked_causes import LIKELIEST, list_likeliest, reason_of, ruled_out
+from dtdebug_taxonomy.explanations.ranked_causes import reason_of, ruled_out
 from dtdebug_taxonomy.explanations.source_check import is_shown_fault
 from dtdebug_taxonomy.explanations.table import explain, explain_alone
 from dtdebug_taxonomy.incident import Incident
@@ -101,8 +101,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     advice: tuple[Explanation, ...]
     """Empty where no indicator points at a cause: then the cause is not known, and `next` says what would tell it."""
     guesses: tuple[Explanation, ...] = ()
-    """Causes that the user's words suggest, then the likeliest ones, if the cause is not known; in about half of the
-    failures one of them is right."""
+    """Meanings that the user's words alone suggest, if the cause is not known; about half of them are right."""
     next: Next | None = None
     """The cheapest next step: fix, measure or ask."""
     ruled_out: tuple[str, ...] = ()
@@ -167,9 +166,6 @@ def diagnose(
         told = f"What fails is not said; the source shown has a mistake in line {causes[0].because[0].line}."
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
-    if recognised and not causes and sure != "unknown" and _is_only_described(incident):
-        likeliest = (a for a in list_likeliest(context) if a.cause not in {g.cause for g in guesses})
-        guesses = (*guesses, *likeliest)[:LIKELIEST]
     return Diagnosis(
         recognised=recognised,
         verdict=sure,
@@ -220,13 +216,6 @@ def _is_recognised_by_cause(incident: Incident, causes: Sequence[Explanation]) -
     if any(is_discovery(a) for a in causes) and speaks_of_the_field(incident.prose.bilingual):
         return True
     return bool(causes) and incident.prose.text.strip() != "" and is_shown_fault(incident.snapshot, causes[0])
-
-
-def _is_only_described(incident: Incident) -> bool:
-    """True if nothing was printed or measured that tells of the failure: there is no more than words."""
-    s = incident.snapshot
-    measured = s.exception or s.verdict or s.ranks or s.watched
-    return bool(incident.prose.text.strip()) and not measured and all(e.told for e in incident.errors)
 
 
 def _is_described(incident: Incident) -> bool:

@@ -31,13 +31,6 @@ _HARDLY_EVER = 0.03
 """P(how it shows | symptom) below which words alone show no cause of that symptom."""
 _TURNING = 5.0
 """Minutes that turning to another cause takes, whatever its fix."""
-LIKELIEST = 3
-"""Most causes that are listed if nothing points at one: on public threads that were described in words alone the cause
-was the first in a quarter, and one of three in nearly half."""
-_WORTH_NAMING, _UNAIDED = 0.08, 0.02
-"""Least probability of such a cause, and the same without the likeness of words to causes."""
-_PRODUCTS = ("framework", "launcher")
-"""Observations whose values a title may name."""
 _MOST_RULED_OUT = 10
 _OWN_CODE = "program-fails-by-itself"
 """Cause that adds nothing to a library's own check of the call."""
@@ -265,32 +258,6 @@ def _rank_causes(context: Context) -> tuple[Explanation, ...]:
     shown = [each for place, each in enumerate(found) if place == 0 or each.naming or each.pointing]
     advice = [_one_advice(context, each) for each in shown[:MAX_EXPLANATIONS]]
     return tuple({a.title: a for a in reversed(advice)}.values())[::-1]  # of one title the first
-
-
-def list_likeliest(context: Context) -> tuple[Explanation, ...]:
-    """Return the likeliest causes of a failure of which only words tell, whether or not one of them points at a cause.
-
-    A cause that belongs to one framework or library is listed only where that is known.
-    """
-    knowledge, findings = context.knowledge, context.findings
-    found = [
-        each
-        for each in _candidates(context)
-        if each.aided >= _WORTH_NAMING
-        and each.joint >= _UNAIDED
-        and inference_ranking.excluding(knowledge, each.cause, findings) is None
-        and _is_at_home(context, each.cause)
-    ]
-    found.sort(key=lambda each: (not each.is_printed, -each.aided))
-    return tuple(_one_advice(context, each) for each in found[:LIKELIEST])
-
-
-def _is_at_home(context: Context, cause: Cause) -> bool:
-    """True if the user has the framework that a cause needs, and each framework or launcher that its title names."""
-    used = {value for f in context.findings if f.evidence in _PRODUCTS for value in f.values}
-    known = {v.value for key in _PRODUCTS for v in context.knowledge.observations[key].value}
-    named = known.intersection(cause.title.lower().split())
-    return named <= used and ("framework" not in cause.needs or not used.isdisjoint(cause.needs["framework"]))
 
 
 def _candidates(context: Context) -> Iterator[_Candidate]:

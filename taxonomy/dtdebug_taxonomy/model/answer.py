@@ -67,7 +67,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Record of the reason: `line 12 of the output`, `train.py:9`."""
     fix: Fix | None = None
     sure: Certainty = "unknown"
-    guesses: tuple[str, ...] = ()
-    """Causes that come into question by the user's words, where none is known, each with the beginning of its fix."""
+    guess: str = ""
+    """A cause that only the user's words suggest, where none is known; about half of them are right."""
     next: Step | None = None
     notes: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ NOT_UNDERSTOOD = "Not enough is known to say what this is."
 FIRST_ERROR = Step(text="Find the earliest error of every rank, and the rank that printed nothing.")
 _OWN_CODE, _MESSAGE = "program-fails-by-itself", "message-says-so"
 """Causes that say no more than the event does."""
-_SPOTS, _HEADLINE, _SENTENCE, _BRIEF = 4, 240, 320, 120
+_SPOTS, _HEADLINE, _SENTENCE = 4, 240, 320
 _PLACE = r" (at|in) (?:%s|(?:\S{0,300}/)?%s)(?::|, line )%d\b(?:,?( in [\w.<>]{1,100}))?"
 """A place within a sentence; a spot shows it with its line of code."""
 _OLD_CODE = re.compile(r" \((?:[A-F]\.\d{1,2}\.(?:\d{1,2}|other)|[A-F]\.\d{1,2})\)")
@@ -107,7 +107,7 @@ def build_answer(
         record=_record(reason, headline) if reason is not None and branch is None else "",
         fix=_measured_fix(cause or remedy, broken),
         sure="unknown" if sure == "place" and not spots else sure,
-        guesses=_guesses(d) if cause is None else (),
+        guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d, verdict, asks=broken is None)),
         notes=tuple(_notes(d, snapshot))[:1],
     )
@@ -183,10 +183,8 @@ def _cause(d: Diagnosis | None) -> Explanation | None:
     return next((a for a in d.advice if a.band != "unlikely" and a.cause not in {_OWN_CODE, _MESSAGE}), None)
 
 
-def _guesses(d: Diagnosis | None) -> tuple[str, ...]:
-    """Return the causes that come into question, the likeliest first, each with the beginning of its fix if short."""
-    rows = ((a.title.rstrip("."), first_parts(a.fix, _BRIEF)) for a in (d.guesses if d is not None else ()))
-    return tuple(plain(f"{title}. {fix if len(fix) <= _BRIEF else ''}".rstrip(), _SENTENCE) for title, fix in rows)
+def _guess(d: Diagnosis | None) -> str:
+    return plain(_sentence(d.guesses[0].title), _SENTENCE) if d is not None and d.guesses else ""
 
 
 def _cause_sentence(cause: Explanation, verdict: Verdict | None) -> str:

@@ -102,7 +102,7 @@ def to_short_text(answer: Answer, width: int = WIDTH, *, prefix: str = "", more:
 
 
 def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iterator[Line]:
-    brief = bool(a.why or a.guesses) and _ERROR.search(a.headline) is not None
+    brief = bool(a.why or a.guess) and _ERROR.search(a.headline) is not None
     most = min(2, level.headline) if brief else level.headline
     yield from _wrap("headline", f"{prefix}{a.headline}", width, most, parts=message_parts)
     if a.event and level.event:
@@ -114,8 +114,8 @@ def _lines(a: Answer, level: _Level, width: int, prefix: str, more: str) -> Iter
         yield Line("place", f"  ... and {hidden} more place{'s' * (hidden > 1)}")
     if a.why or a.record:
         yield from _label_rows("why", why_label(a), _with_record(a.why, a.record), width, level.why)
-    for number, guess in enumerate(a.guesses):
-        yield from _label_rows("why", "   or" if number else "Maybe", guess, width, level.why)
+    if a.guess:
+        yield from _label_rows("why", "Maybe", a.guess, width, level.why)
     if a.fix is not None:
         yield from _fix_lines(a.fix, width, level)
     if a.next is not None:
@@ -140,7 +140,7 @@ def certainty_of(a: Answer) -> str:
         return f"{'Proven' if a.fix.proven else 'Not proven'}: {a.fix.tried}"
     if a.sure == "certain" and a.fix is not None and not a.fix.proven:
         return CAUSE_ONLY
-    return GUESSED if a.guesses and a.sure == "unknown" else CERTAINTY[a.sure]
+    return GUESSED if a.guess and a.sure == "unknown" else CERTAINTY[a.sure]
 
 
 def _with_record(why: str, record: str) -> str:

@@ -24,7 +24,7 @@ _SITUATION, _NOTES, _SITES, _SEEN = 8_000, 10, 8, 4
 NOT_KNOWN = "The cause is not known: nothing that was seen points to one."
 GUESS = "possible, from your words alone"
 """Label of a guess."""
-GUESSES = 3
+GUESSES = 2
 """Maximum number of guesses that are shown."""
 DIFF_OF = {"yours": "in your file:", "example": "an example, not your file:", "": ""}
 """Headings above a diff."""
@@ -281,8 +281,7 @@ def _next_markdown(d: Diagnosis) -> Iterator[str]:
             fence = _fence(d.next.command)
             yield from (f"{fence}sh", d.next.command, fence, "")
     for a in d.guesses[:GUESSES]:
-        reasons = f" Because: {_escape('; '.join(because(a)))}" if a.because else ""
-        yield f"- {GUESS}: **{_escape(a.title)}** {_escape(a.fix)}{reasons}"
+        yield f"- {GUESS}: **{_escape(a.title)}** {_escape(a.fix)} Because: {_escape('; '.join(because(a)))}"
     yield from ("",) if d.guesses else ()
 
 

@@ -10,8 +10,6 @@ from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.explanations.process_count import compare_counts
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
-from dtdebug_taxonomy.presentation.answer import build_answer
-from dtdebug_taxonomy.presentation.answer_text import to_short_text
 from dtdebug_taxonomy.presentation.case_json import contract, of_text
 from dtdebug_taxonomy.presentation.text import GUESS, NOT_KNOWN, to_markdown, to_text
 
@@ -172,34 +170,3 @@ def test_two_visible_devices_are_several():
 
     assert "" == d.ordinary
     assert "C.5" == d.advice[0].symptom
-
-
-def test_causes_that_come_into_question_are_listed_where_nothing_points_at_one():
-    """The likeliest first, with what to do about each; the answer is not called more than a guess."""
-    d = of(
-        "I train with PyTorch DDP on 8 GPUs of one machine, and every time it freezes in epoch 88 and prints nothing."
-    )
-    answer = build_answer(d, None)
-    text = to_short_text(answer)
-
-    assert () == d.advice
-    assert 2 <= len(d.guesses) <= 3
-    assert [a.title in answer.guess for a in d.guesses] == [True] * len(d.guesses)
-    assert "unknown" == answer.sure
-    assert len(text.split("\n")) <= 12
-
-
-def test_no_cause_of_a_framework_that_the_user_does_not_have_is_listed():
-    """A parameter server of TensorFlow is none of PyTorch's, nor a placement group of Ray's."""
-    said = "Two machines with 4 GPUs each, started with {}: it waits for ever at the start and prints nothing."
-
-    listed = {a.title for launcher in ("torchrun", "mpirun") for a in of(said.format(launcher)).guesses}
-    assert listed
-    assert not any(name in title for name in ("Ray", "TensorFlow", "parameter server") for title in listed)
-
-
-def test_nothing_is_listed_below_an_exception():
-    """It says more than how often causes occur."""
-    output = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\nValueError: 3 and 4\n'
-
-    assert () == of("Training on 8 GPUs stops in epoch 2.", output).guesses
