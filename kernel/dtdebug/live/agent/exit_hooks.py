@@ -106,15 +106,22 @@ def _tell(tell: Callable[[Leaving], None], name: str, status: object, caller: Fr
 
 def _leaving(name: str, status: object, caller: FrameType, handled: BaseException | None) -> Leaving:
     code = status if isinstance(status, int) else 0 if status is None else 1
-    message = "" if status is None or isinstance(status, int) else clean(stack.first_line(status))[:_WORDS]
     library = not stack.is_user(caller)
+    said = status if not isinstance(status, int) else _printed(caller) if library and code else None
+    message = "" if said is None else clean(stack.first_line(said))[:_WORDS]
     above = stack.main_thread()
     forked = str(caller.f_globals.get("__name__")).startswith("multiprocessing.popen_")  # so ends each forked child
     frames = stack.describe_frames(above, code=True) if any(map(stack.is_user, above)) and not forked else ()
-    shown = f'"{message}"' if message else "" if status is None else str(code)
+    shown = "" if status is None else str(code) if isinstance(status, int) else f'"{message}"'
     where = f" in {caller.f_globals.get('__name__', 'a library')}" if library else ""
     found = (handled or _held_exception(caller)) if code else None
     return Leaving(f"{name}({shown}){where}", code & 0xFF, message, frames, found, library)
+
+
+def _printed(caller: FrameType) -> str | None:
+    """Return the last line of the message that a library's function prints before it exits, as argparse's do."""
+    message = caller.f_locals.get("message")
+    return next(iter(message[-_MESSAGE:].strip().splitlines()[-1:]), None) if type(message) is str else None
 
 
 def _held_exception(caller: FrameType) -> BaseException | None:
