@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from dtdebug.account import chain, scopes
 from dtdebug.account.beside import holders_beside, names_beside, wrappers_beside
 from dtdebug.account.checkpoint_keys import keys_beside
@@ -18,6 +20,7 @@ from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import loaded
 from dtdebug.account.off_stack import lines_off_stack
 from dtdebug.account.outdated import outdated_objects
+from dtdebug.account.parameters import unused_parameters
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
 from dtdebug.account.refusal import refusal_of
@@ -32,7 +35,7 @@ from dtdebug_taxonomy.stacks.frames import is_made
 
 _SECONDS = 0.1
 _SIZES = r"torch\.Size\(\[([\d, ]{0,80})\]\)"
-_SHAPES = re.compile(rf"{_SIZES} from checkpoint, the shape in current model is {_SIZES}")
+_SHAPES = re.compile(rf"[^,:\n]{{0,60}}{_SIZES}[^:\n]{{1,60}}{_SIZES}")
 _MESSAGE = 2_000
 """Maximum number of characters of a message in which numbers and names are looked for."""
 
@@ -82,6 +85,7 @@ def explain(
     if scopes.is_changed(scope):
         return _with(account, stopped=f"{at.file} has changed since it was loaded")
     refusal, refused = refusal_of(stack, own, sources, message or account.exception)
+    refusal = msgspec.structs.replace(refusal, values=(*unused_parameters(stack, message), *refusal.values))
     way = WayBack(sources, deadline, message or account.exception, (scope.file, scope.line))
     for off_stack in lines_off_stack(scope, message or account.exception, sources):
         way.add_off_stack(off_stack)
@@ -113,7 +117,7 @@ def _beside(stack: Sequence[Scope], scope: Scope, message: str) -> tuple[Link, .
 
 
 def _telling(message: str) -> str:
-    """Return a message without the sizes that a checkpoint and a model share: they explain nothing."""
+    """Return a message without the sizes that its two sides share: they explain nothing."""
     return _SHAPES.sub(_unlike, message)
 
 
@@ -156,6 +160,4 @@ def facts() -> tuple[NamedValue, ...]:
 
 
 def _with(account: Account, **parts: Any) -> Account:
-    import msgspec
-
     return msgspec.structs.replace(account, **parts)

@@ -52,7 +52,7 @@ _LAUNCH = 3
 """A link that only asks for what the launch gives: the one before it decides."""
 _TENSOR = re.compile(r"[A-Z]\w{0,60}\[")
 _FIGURE = re.compile(r"-?\d[\d.e+-]{0,30}")
-_SIZES = re.compile(r"(?i)\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
+_SIZES = re.compile(r"(?i)(?<![\w.])\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
 _TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
 
 

@@ -652,3 +652,55 @@ def test_layer_that_is_called_comes_before_what_it_gets(tmp_path):
         "data = torch.ones(3, requires_grad=True)\nTask().step(data)\n",
     )
     assert root(found) == "self.loss = torch.nn.MSELoss(reduction='none')"
+
+
+UNUSED = """import os, tempfile
+import torch
+import torch.distributed as dist
+
+class Tagger(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frozen = torch.nn.Linear(4, 4).requires_grad_(False)
+        self.parts = torch.nn.ModuleDict({"tags": torch.nn.Linear(4, 5), "spans": torch.nn.Linear(4, 2)})
+
+    def forward(self, x):
+        return self.parts["tags"](self.frozen(x))
+
+dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+try:
+    model = torch.nn.parallel.DistributedDataParallel(Tagger())
+    for _ in range(2):
+        model(torch.ones(2, 4)).sum().backward()
+finally:
+    dist.destroy_process_group()
+"""
+
+
+def test_parameters_that_a_message_counts_are_named(tmp_path):
+    found = account(tmp_path, UNUSED)
+    values = {value.name: value.text for value in found.refusal.values}
+    assert values["unused"] == "parts.spans.weight, parts.spans.bias"
+
+
+def test_sizes_that_are_equal_on_both_sides_decide_nothing(tmp_path):
+    """The message speaks of two shapes, but their difference is not what is refused."""
+    text = """width = 8
+
+import torch
+
+def make():
+    return torch.zeros(width, 8)
+
+def load(weights):
+    if type(weights) is torch.Tensor:
+        raise RuntimeError(
+            'parameter "layers.0.weight", whose dimensions in the model are torch.Size([8, 8]) and whose dimensions'
+            f" in the checkpoint are torch.Size([{}, 8]), an exception occurred: mixed Tensor and DTensor"
+        )
+
+weights = make()
+load(weights)
+"""
+    assert root(account(tmp_path, text.format(8))) != "width = 8"
+    assert root(account(tmp_path, text.format(9))) == "width = 8"
