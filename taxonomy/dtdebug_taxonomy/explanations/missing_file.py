@@ -16,7 +16,7 @@ from dtdebug_taxonomy.explanations.account_values import (
 )
 from dtdebug_taxonomy.explanations.account_words import Edit, where
 from dtdebug_taxonomy.explanations.faults import Fault
-from dtdebug_taxonomy.inference.account_call import read_call
+from dtdebug_taxonomy.inference.account_call import parse_line, read_call
 from dtdebug_taxonomy.model.account import Account
 from dtdebug_taxonomy.source.python.file_writes import MAKES_FOLDERS, TAKES_A_FILE, written_path
 from dtdebug_taxonomy.source.python.names import last_name
@@ -55,7 +55,8 @@ def of_file(account: Account) -> Fault | None:
     chain = chain_of(account, words)
     root = root_in(account, chain)
     own = rank_link_in(account, chain)
-    link = own or last_with_value(account, words, repr(path)) or root or (chain[0] if chain else None)
+    made = last_with_value(account, words, repr(path))
+    link = own or made or (None if _names_file(words, path) else root or (chain[0] if chain else None))
     relative = not path.startswith(("/", "~")) and path[1:2] != ":"
     start = "; a relative path counts from the folder in which the rank was started" if relative else ""
     said = f"`{words}` is {path!r}, which does not exist" if words else f"{path!r} does not exist"
@@ -84,6 +85,14 @@ def _of_folder(account: Account, words: str, path: str) -> Fault | None:
     link = rank_link_in(account, chain) or root_in(account, chain) or (chain[0] if chain else None)
     edit = Edit(place, f"{own}\n{place.code}") if own else None
     return Fault(said, "make that folder first, on each host that writes to it.", link, edit, place)
+
+
+def _names_file(words: str, path: str) -> bool:
+    """True if an expression makes the last part of a path of a text and values: `folder / f"epoch_{epoch}.pt"`."""
+    tree = parse_line(words)
+    made = (n for n in ast.walk(tree) if isinstance(n, ast.JoinedStr)) if tree is not None else ()
+    ends = (n.values[-1].value for n in made if n.values and isinstance(n.values[-1], ast.Constant))
+    return any(path.endswith(str(end)) and "/" not in str(end) for end in ends)
 
 
 def _makes_file(call: ast.expr) -> bool:

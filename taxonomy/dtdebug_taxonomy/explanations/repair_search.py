@@ -201,6 +201,7 @@ def _candidates(
     around = way.around(at, {})
     before = work_out_node(node, around) if node is not None else None
     recorded = way.value(at, {}) if at is not None else None
+    before = before or recorded
     if node is None or before is None or not place.code.isascii() or (recorded and not _is_alike(before, recorded)):
         return
     others = {link.value.name: value for link in way.others(at) if (value := read_value(link.value.text)) is not None}
@@ -253,7 +254,12 @@ def _could_be(other: Value, known: Value) -> bool:
 
 
 def _by_ranks(node: ast.expr, words: str, dist: str) -> Iterator[tuple[int, ast.expr, str]]:
-    """Yield the first size of a tensor that is made, times the number of ranks or divided by it."""
+    """Yield the number of ranks for that of the items of a list, or as a factor of the first size of a tensor."""
+    match node:
+        case ast.ListComp(generators=[ast.comprehension(iter=ast.Call(func=ast.Name(id="range"), args=[count]))]) if (
+            dist
+        ):
+            yield _BY_RANKS, count, f"{dist}.get_world_size()"
     for call in ast.walk(node) if dist else ():
         if isinstance(call, ast.Call) and call.args and ast.unparse(call.func).rpartition(".")[2] in _MAKERS:
             size = call.args[0]

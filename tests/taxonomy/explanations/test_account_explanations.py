@@ -298,6 +298,22 @@ def test_a_place_shows_whole_sentences_of_its_message():
 # Ranks that do not fit together, and Python's own errors
 
 
+@pytest.mark.parametrize(("words", "line"), [('self.folder / f"epoch_{epoch}.pt"', 23), ('self.folder / "last.pt"', 9)])
+def test_a_file_is_named_where_its_name_is_made(words, line):
+    """A name that is made of a value is more likely wrong than its folder; one that is written down says nothing."""
+    path = "out/epoch_3.pt" if "epoch" in words else "out/last.pt"
+    cause = first_cause(
+        failed(
+            f"torch.load({words})",
+            f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'",
+            values=[(words.replace('"', "'"), f"Path('{path}')")],
+            links=(link("self.folder", "Path('out')", "attribute", 9, "self.folder = Path(folder)"),),
+            root=0,
+        )
+    )
+    assert cause.fix.startswith(f"Edit train.py:{line}: name a file that exists"), cause.fix
+
+
 def sharded(rank, words, exception="RuntimeError: [1]: sizes [7, 8] appear not to match those in process 0"):
     return failed(
         "ddp = DDP(model)",
@@ -593,3 +609,21 @@ def test_a_zero_leads_to_the_division_that_lost_it():
 
     assert "train.py:9" in cause.fix
     assert "self.share = config.batch // self.world" in cause.title
+
+
+def test_a_list_for_the_ranks_gets_an_item_for_each():
+    """The number that the program took is not known to the answer, what the list came to is."""
+    line = "parts = [torch.zeros_like(scores) for _ in range(torch.cuda.device_count() or 1)]"
+    account = failed(
+        "dist.all_gather(parts, scores)",
+        "RuntimeError: ProcessGroupGloo::allgather: invalid output tensor list",
+        api="torch.distributed.all_gather",
+        arguments=[("tensor_list", "[Tensor[10] float32]"), ("tensor", "Tensor[10] float32")],
+        links=(
+            link("parts", "[Tensor[10] float32]", "assigned", 8, line),
+            link("scores", "Tensor[10] float32", "assigned", 7, "scores = torch.rand(10)"),
+        ),
+        root=0,
+    )
+    cause = first_cause(msgspec.structs.replace(account, modules=("torch", "dist")), excerpts=(excerpt(line, first=8),))
+    assert "+parts = [torch.zeros_like(scores) for _ in range(dist.get_world_size())]" in cause.diff
