@@ -12,6 +12,7 @@ from dtdebug_taxonomy.explanations.account import by_culprit, reason_from
 from dtdebug_taxonomy.explanations.account_words import where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for
+from dtdebug_taxonomy.explanations.source_check import is_lone_call
 from dtdebug_taxonomy.inference.account_call import parse_line
 from dtdebug_taxonomy.inference.ranks_apart import OPAQUE, compares_ranks, values_at
 from dtdebug_taxonomy.model.account import Account, Link
@@ -35,6 +36,8 @@ def explain(context: Context) -> Iterator[Explanation]:
     accounts = by_culprit(context)
     for account in accounts:
         if not compares_ranks(account, snapshot.verdict) or (link := parting_link(account, accounts)) is None:
+            continue
+        if not account.exception and is_lone_call(context, account.place):
             continue
         values = values_at(account, accounts, account.root)
         known = len({*values.values()}) > 1

@@ -13,7 +13,9 @@ from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
 from dtdebug_taxonomy.inference.message_edits import LISTED
+from dtdebug_taxonomy.inference.ranks_apart import SIZES
 from dtdebug_taxonomy.inference.shown_source import SHOWN, ShownHit, hits_in_shown
+from dtdebug_taxonomy.model.account import Place
 from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
@@ -37,9 +39,16 @@ def explain(context: Context) -> Iterator[Explanation]:
         return
     verdict = context.incident.snapshot.verdict
     if verdict is not None and verdict.kind not in _OTHER_KINDS:
-        left = (f for f in _faults(context) if f.near != "file" and f.rank in verdict.culprits)
+        ranks = verdict.culprits or (tuple(site.rank for site in verdict.sites) if verdict.kind in SIZES else ())
+        left = (f for f in _faults(context) if f.near != "file" and f.rank in ranks)
         beside = (f for f in left if load()[f.check].symptom[0] == _HANG and not _is_ranked(context, f))
         yield from islice((_explanation(context, f, LIKELY, None) for f in beside), 1)
+
+
+def is_lone_call(context: Context, place: Place | None) -> bool:
+    """True if a check shows that not every rank reaches a line: no value there is to be the same on all."""
+    found = (f for f in _faults(context) if f.near == "line" and load()[f.check].symptom[0] == _HANG)
+    return place is not None and any(f.line == place.line for f in found)
 
 
 def explain_at_failure(context: Context) -> Iterator[Explanation]:
