@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations import account_edits, off_stack
-from dtdebug_taxonomy.explanations.account import by_culprit, decided_clause, is_given, reason_from
+from dtdebug_taxonomy.explanations.account import by_culprit, reason_from
 from dtdebug_taxonomy.explanations.account_values import (
     chain_of,
     last_with_value,
@@ -24,6 +24,7 @@ from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of,
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.counting import counting_link
+from dtdebug_taxonomy.explanations.deciding_lines import decided_clause, is_given
 from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.explanations.launch_variables import of_unset_variable
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from dtdebug_taxonomy.explanations.account import deciding_line
+from dtdebug_taxonomy.explanations.deciding_lines import deciding_line
 from dtdebug_taxonomy.explanations.parting import decided_at
 from dtdebug_taxonomy.logs.exception_roles import role_of
 from dtdebug_taxonomy.model.account import Account, NamedValue, Parting, Place

@@ -5,7 +5,7 @@ import pytest
 from dtdebug.account.capture import capture
 from dtdebug.account.chain import describe
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
-from dtdebug_taxonomy.explanations.account import deciding_line
+from dtdebug_taxonomy.explanations.deciding_lines import deciding_line
 from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place

@@ -7,7 +7,7 @@ from types import FrameType
 
 from dtdebug.account.live_call import account_of_call
 from dtdebug.experiments.collectives.inside import call_sites
-from dtdebug_taxonomy.explanations.account import decided_clause, deciding_line
+from dtdebug_taxonomy.explanations.deciding_lines import decided_clause, deciding_line
 from dtdebug_taxonomy.inference.contracts import broken_contract
 from dtdebug_taxonomy.text.contract_call import UnknownSlotError, fill
 
