@@ -37,6 +37,7 @@ from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
+from dtdebug_taxonomy.text.value_texts import read_value
 
 _DEEPEST = 12
 _SPARED = 4
@@ -53,6 +54,8 @@ _LAUNCH = 3
 _TENSOR = re.compile(r"[A-Z]\w{0,60}\[")
 _FIGURE = re.compile(r"-?\d[\d.e+-]{0,30}")
 _SIZES = re.compile(r"(?i)(?<![\w.])\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
+_NOT = re.compile(r"\b(?:must be|expected) [\w .|,]{1,60}?,? (?:not|but got|got|found) (?P<kind>[A-Za-z]\w{0,60})\b")
+"""Message that refuses a value for its type."""
 _TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
 
 
@@ -69,6 +72,9 @@ class WayBack:
         self._lacks = "object has no attribute" in message
         """True if the kind of an object is refused, which the branch that made it explains."""
         self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
+        refused = _NOT.search(message)
+        self._refused = refused["kind"] if refused is not None else ""
+        """Type that is refused, as the message names it."""
         self._of_sizes = _SIZES.search(message) is not None
         self._parents: list[int] = []
         self._plain: list[bool] = []
@@ -87,6 +93,8 @@ class WayBack:
     @property
     def root(self) -> int:
         """Index of the link at which the refused value was decided, or -1; of several, one that the message names."""
+        if (of_kind := self._last_of_kind()) >= 0:
+            return of_kind
         ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
         by_launch = {self._decider(n) for n, sure in self._ends if sure == _LAUNCH}
         ends = [(n, sure) for n, sure in ends if not self._is_beside(n)]
@@ -97,6 +105,17 @@ class WayBack:
         if sure == _MADE and self._scalar[0]:
             return 0  # the parts are objects, but a number was refused
         return n
+
+    def _last_of_kind(self) -> int:
+        """Return the last link of a way back on which a value still has the type that is refused, or -1."""
+        found = -1
+        for n, link in enumerate(self.links if self._refused else ()):
+            value = read_value(link.value.text)
+            if value is not None and value.name == self._refused and (found >= 0 or link.depth == 0):
+                found = n
+            elif found >= 0 and link.depth == 0:
+                break
+        return found
 
     def _is_beside(self, n: int) -> bool:
         """True for a number that only gives an object its size, where the message speaks of no number."""

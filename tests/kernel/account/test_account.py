@@ -704,3 +704,13 @@ load(weights)
 """
     assert root(account(tmp_path, text.format(8))) != "width = 8"
     assert root(account(tmp_path, text.format(9))) == "width = 8"
+
+
+def test_value_whose_type_is_refused_is_followed(tmp_path):
+    """The layer that refused it takes a tensor, as it should."""
+    found = account(
+        tmp_path,
+        "import torch\n\nlayer = torch.nn.Linear(4, 1)\n"
+        "pairs = [(torch.ones(2, 4), torch.ones(2, 1))]\nfor batch in pairs:\n    layer(batch)\n",
+    )
+    assert (found.links[found.root].value.name, found.links[found.root].place.line) == ("batch", 5)
