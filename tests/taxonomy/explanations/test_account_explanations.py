@@ -14,8 +14,8 @@ from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue, Place, Refusal
 from dtdebug_taxonomy.model.answer import Answer, Fix
-from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
-from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot
+from dtdebug_taxonomy.model.ranks import CallSite, Frame, RankState, Verdict
+from dtdebug_taxonomy.model.snapshot import Excerpt, Snapshot, SourceFinding
 from dtdebug_taxonomy.presentation.account_spots import spots_of, spots_of_all
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
 
@@ -627,3 +627,33 @@ def test_a_list_for_the_ranks_gets_an_item_for_each():
     )
     cause = first_cause(msgspec.structs.replace(account, modules=("torch", "dist")), excerpts=(excerpt(line, first=8),))
     assert "+parts = [torch.zeros_like(scores) for _ in range(dist.get_world_size())]" in cause.diff
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_line_that_only_some_ranks_reach_compares_nothing(guarded):
+    """An aborted rank has no exception: where a check finds its call under a test of the rank, that is what is told."""
+    account = failed(
+        "dist.all_reduce(score)",
+        "",
+        api="torch.distributed.all_reduce",
+        links=(link("score", "", "assigned", 9, "score = model(torch.randn(4, 8)).mean()"),),
+        root=0,
+    )
+    verdict = Verdict(
+        kind="wrong_size",
+        sites=(CallSite(rank=0, file=FILE, line=23, function="main"),),
+        confidence=0.4,
+        summary="Rank 0 was aborted by gloo: it expected 4 bytes and was sent 20.",
+    )
+    check = SourceFinding(
+        file=FILE, line=23, check="DT101", near="line", rank=0, message="all_reduce() runs only on rank 0"
+    )
+    snapshot = Snapshot(
+        accounts=(msgspec.structs.replace(account, by_rank=0),),
+        verdict=verdict,
+        source_findings=(check,) if guarded else (),
+    )
+    first = diagnose(load(), snapshot).advice[0]
+    assert (first.cause, "not the same on every rank" in first.title) == (
+        ("collective-under-rank-guard", False) if guarded else ("value-parts-by-rank", True)
+    )
