@@ -26,7 +26,7 @@ class Interpreter:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self.waits = {n for n in synchronising_calls(code) if isinstance(n, ast.Call)}
+        self.waits = set(synchronising_calls(code))
         self._summaries: dict[ast.AST, Summary] = {}
         self.known_meetings: dict[ast.AST, tuple[str, ...]] = {}
         self._attributes: dict[ast.ClassDef, dict[str, Value]] = {}

@@ -20,6 +20,6 @@ def main(args, model, loader, callbacks):
             if rank == 0:
                 callbacks.log(loss.item())
                 if callbacks.early_stop:
-                    break  # dt: DT106
+                    break  # dt: DT117
             dist.all_reduce(loss)
     return 0

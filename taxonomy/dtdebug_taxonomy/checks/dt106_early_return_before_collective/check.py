@@ -11,7 +11,6 @@ from dtdebug_taxonomy.checks.shared.elsewhere import diverging_elsewhere
 from dtdebug_taxonomy.checks.shared.leaving import leaving
 from dtdebug_taxonomy.checks.shared.lifting import move_call_up
 from dtdebug_taxonomy.checks.shared.names import INIT
-from dtdebug_taxonomy.checks.shared.wrapping import DDPS
 from dtdebug_taxonomy.source.python.code import Code
 
 
@@ -31,12 +30,11 @@ def check(code: Code) -> Iterator[Hit]:
                 if call in calls
                 else None,
             )
-    waits = sorted({*calls, *code.calls(*DDPS)}, key=code.order.__getitem__)
-    for node, guard, call in leaving(code, waits):
-        line = code.text.place(code.span(call).start).line
+    for node, guard, missed in leaving(code, ast.Return, ast.Continue):
+        line = code.text.place(code.span(missed).start).line
         yield Hit(
             code.span(node),
-            f"This is reached {guard.test.words}, in some runs: the other ranks go on to {last_name(code, call)}() "
+            f"This is reached {guard.test.words}, in some runs: the other ranks go on to {last_name(code, missed)}() "
             f"at line {line} and wait for these there until the timeout.",
         )
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.shared.fixing import conditional, deeper, has_group, indent_of, own_lines, written_name
+from dtdebug_taxonomy.checks.shared.leaving import leaving
 from dtdebug_taxonomy.checks.shared.names import DIST
-from dtdebug_taxonomy.checks.shared.stepping import agrees, synchronising_calls
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard, guards
 from dtdebug_taxonomy.source.text import Span
@@ -16,19 +16,9 @@ from dtdebug_taxonomy.source.text import Span
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the `break`."""
-    leaves = [b for b in code.nodes(ast.Break) if code.role != "test" and guards(code).around(b, early=False)]
-    if not leaves:
-        return
-    waiting = synchronising_calls(code)
-    for leave in leaves:
-        loop = next(a for a in code.ancestors(leave) if isinstance(a, ast.For | ast.AsyncFor | ast.While))
-        guard = _guard(code, leave, loop)
-        if guard is None or not any(loop in set(code.ancestors(t)) for t in waiting):
-            continue
-        if guards(code).has_counterpart(leave, leaves) or any(
-            agrees(code, c) for c in code.inside(guard.node, ast.Call)
-        ):
-            continue
+    if code.role == "test":
+        return  # they diverge on purpose
+    for leave, guard, _ in leaving(code, ast.Break):
         yield Hit(
             code.span(leave),
             f"This loop is left {guard.test.words}: the other ranks go on, and wait for it in their next step.",
@@ -36,7 +26,7 @@ def check(code: Code) -> Iterator[Hit]:
         )
 
 
-def _decide_for_all(code: Code, leave: ast.Break, guard: Guard) -> Fix | None:
+def _decide_for_all(code: Code, leave: ast.stmt, guard: Guard) -> Fix | None:
     """Return a fix after which rank 0 tells the others that it leaves; None where not all ranks may come to it."""
     node = guard.node
     if not isinstance(node, ast.If) or guard.test.which != "global" or not has_group(code):
@@ -50,7 +40,7 @@ def _decide_for_all(code: Code, leave: ast.Break, guard: Guard) -> Fix | None:
     return Fix("Let rank 0 decide for all ranks", (*imports, *edits), safe=False) if edits else None
 
 
-def _ask_once(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
+def _ask_once(code: Code, leave: ast.stmt, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
     """Send what rank 0 answers to `if rank == 0 and done:`."""
     test, alone = node.test, node.body[:-1]
     if node.orelse or node.body[-1] is not leave or not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)):
@@ -68,7 +58,7 @@ def _ask_once(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) 
     )
 
 
-def _note(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
+def _note(code: Code, leave: ast.stmt, node: ast.If, name: str, send: str) -> tuple[Edit, ...]:
     """Note in the conditions of rank 0 that it leaves, and send that behind them; nothing may follow the `break`."""
     inner: ast.AST = leave
     for up in code.ancestors(leave):
@@ -87,9 +77,3 @@ def _note(code: Code, leave: ast.Break, node: ast.If, name: str, send: str) -> t
         Edit(code.span(leave), f"{name}[0] = True"),
         Edit(Span(last, last), f"\n{indent}{send}({name}, src=0)\n{indent}{left}"),
     )
-
-
-def _guard(code: Code, leave: ast.AST, loop: ast.AST) -> Guard | None:
-    """Return the condition on the main process around a `break`, inside its loop."""
-    within = (g for g in guards(code).around(leave, early=False) if loop in set(code.ancestors(g.node)))
-    return next((g for g in within if g.test.value == "0" and g.test.which in {"global", "local"}), None)

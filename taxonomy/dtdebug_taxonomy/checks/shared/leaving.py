@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.checks.shared.diverging import last_name
+from dtdebug_taxonomy.checks.shared.stepping import agrees, synchronising_calls
+from dtdebug_taxonomy.checks.shared.wrapping import DDPS
 from dtdebug_taxonomy.source.python.bindings import surely_before
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import Guard, guards
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import several
-from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
@@ -37,13 +37,11 @@ class Leave(NamedTuple):
     """Call in which the others then wait."""
 
 
-def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
-    """Yield the exits that only some ranks may take, without notifying the others, before one of these calls.
-
-    The calls are in program order.
-    """
-    waits = [c for c in calls if not guards(code).around(c, early=False)]
-    leaves = [n for kind in _LEAVES for n in code.nodes(kind)] if waits else []
+def leaving(code: Code, *kinds: type[ast.stmt]) -> Iterator[Leave]:
+    """Yield the exits of these kinds that only some ranks may take, without notifying the others that wait later."""
+    leaves = [n for kind in kinds for n in code.nodes(kind) if guards(code).around(n, early=False)]
+    calls = {*synchronising_calls(code), *code.calls(*DDPS)} if leaves else ()
+    waits = sorted((c for c in calls if not guards(code).around(c, early=False)), key=code.order.__getitem__)
     asked: dict[ast.AST | None, list[tuple[ast.If, set[str]]]] | None = None
     for node in leaves:
         found = _condition(code, node)
@@ -51,7 +49,7 @@ def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
             continue
         guard, condition = found
         call = _missed_call(code, node, guard, waits)
-        if call is None or any(_TELLS.search(last_name(code, c)) for c in code.inside(guard.node, ast.Call)):
+        if call is None or any(_notifies(code, c) for c in code.inside(guard.node, ast.Call)):
             continue
         if asked is None:
             asked = _leave_conditions(code)
@@ -68,6 +66,10 @@ def leaving(code: Code, calls: Sequence[ast.Call]) -> Iterator[Leave]:
             yield Leave(node, guard, call)
 
 
+def _notifies(code: Code, call: ast.Call) -> bool:
+    return bool(_TELLS.search(last_name(code, call))) or agrees(code, call)
+
+
 def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
     """Return the `if` on the rank around an exit, and the innermost other condition between them."""
     around = [g for g in guards(code).around(node, early=False) if isinstance(g.node, ast.If)]
@@ -76,8 +78,8 @@ def _condition(code: Code, node: ast.stmt) -> tuple[Guard, ast.If] | None:
     nested: ast.If | None = None
     for up in code.ancestors(node):
         if up is around[0].node:
-            if nested is None and isinstance(up, ast.If) and node in up.body and _other_names(code, up):
-                nested = up
+            if nested is None and isinstance(up, ast.If) and node in up.body:
+                nested = up if isinstance(node, ast.Break) or _other_names(code, up) else None
             return (around[0], nested) if nested is not None else None
         if isinstance(up, ast.If):
             if several(code, up.test) is not None:
@@ -122,20 +124,25 @@ def _branch(code: Code, node: ast.AST, condition: ast.AST) -> str | None:
 
 
 def _missed_call(code: Code, node: ast.stmt, guard: Guard, calls: list[ast.Call]) -> ast.Call | None:
-    """Return the first of these calls that the remaining ranks reach after an exit."""
-    left = FUNCTIONS if isinstance(node, ast.Return) else _LOOPS
-    home = next((up for up in code.ancestors(node) if isinstance(up, left)), None)
-    if isinstance(node, ast.Continue) and isinstance(home, ast.While) and code.constant(home.test):
-        return None  # reaches the call in a later iteration
-    start = bisect_right(calls, code.order[guard.node], key=code.order.__getitem__)
-    for call in calls[start:]:
-        ancestors = set(code.ancestors(call))
-        if home not in ancestors:
-            return None
-        here = guard.node not in ancestors and code.function(call) is code.function(node)
-        if here and surely_before(code, guard.node, call) is not None:
-            return call
-    return None
+    """Return the first of these calls that the remaining ranks reach after an exit, or in a later round of its loop."""
+    function = code.function(node)
+    loops = [up for up in code.ancestors(node) if isinstance(up, _LOOPS) and code.function(up) is function]
+    home, again = (function, loops[-1:]) if isinstance(node, ast.Return) else (loops[0], loops[:1])
+    if isinstance(node, ast.Continue):
+        if isinstance(home, ast.While) and code.constant(home.test):
+            return None  # reaches the call in a later iteration
+        again = []
+    before = None
+    for call in calls:
+        around = set(code.ancestors(call))
+        if code.function(call) is not function or home not in around or guard.node in around:
+            continue
+        if code.order[call] > code.order[guard.node]:
+            if surely_before(code, guard.node, call) is not None:
+                return call
+        elif again and again[0] in around and surely_before(code, call, guard.node) is not None:
+            before = before or call
+    return before
 
 
 def _leave_conditions(code: Code) -> dict[ast.AST | None, list[tuple[ast.If, set[str]]]]:

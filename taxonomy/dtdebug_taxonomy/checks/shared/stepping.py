@@ -37,9 +37,9 @@ def backwards(code: Code) -> list[ast.Call]:
     return [*found, *(c for f in functions for c in code.callers.get(f, ()))]
 
 
-def synchronising_calls(code: Code) -> list[ast.AST]:
+def synchronising_calls(code: Code) -> list[ast.Call]:
     """Return the calls in which ranks wait for each other: collectives, backward passes, training functions."""
-    found: list[ast.AST] = [*collectives(code), *(backwards(code) if in_step(code) else ())]
+    found = [*collectives(code), *(backwards(code) if in_step(code) else ())]
     wraps = [code.statement(c) for c in code.calls(*DDPS, *FSDP1)]
     models = {dotted_name(t) for s in wraps if isinstance(s, ast.Assign) for t in s.targets} - {""}
     found += (
