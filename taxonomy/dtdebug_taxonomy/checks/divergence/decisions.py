@@ -58,11 +58,17 @@ def _explained_by(code: Code, found: Divergence) -> str:
         if found.how == "skip":
             return "DT107"
         around = (a for a in code.ancestors(found.node) if isinstance(a, _LOOPS))
-        if found.how == "leave" and any(around):
+        if found.how == "leave" and any(around) and not _is_left_out(code, found.node):
             return "DT119"
         if found.how == "loop" and found.decided is None:
             return "DT119"
     return "DT124"
+
+
+def _is_left_out(code: Code, test: ast.AST) -> bool:
+    """True if a condition leaves out a round of its loop, not the loop."""
+    node = code.parent[test]
+    return isinstance(node, ast.If) and isinstance(_leave(code, node.body) or _leave(code, node.orelse), ast.Continue)
 
 
 def divergences(code: Code) -> list[Divergence]:
@@ -124,7 +130,9 @@ def _at_condition(code: Code, node: ast.AST, decision: Decision, kind: Kind) -> 
     """Return the divergence of the branches of an `if`, by where they wait and where they leave."""
     if not isinstance(node, ast.If) or _has_twin(code, node):
         return None
-    if kind == "rank" and (_names_rank(code, node.test) or guards(code).around(node)):
+    if any(g.test.which != "group" for g in guards(code).around(node)) or (
+        kind == "rank" and _names_rank(code, node.test)
+    ):
         return None  # known by what it asks for, with its counterpart
     if _raises(node.body) or _raises(node.orelse):
         return None  # an error ends the others, too

@@ -35,6 +35,7 @@ from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
 MAX_NESTING = 60
 """Maximum depth of an expression or of nested blocks that is followed."""
+_OF_MULTIPLES = (ast.Mod, ast.FloorDiv, ast.Mult)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _OF_ARGUMENTS = re.compile(
     r"(?i)(^|_)(module|model|net|network|criterion|loss|loss_fn|forward|encoder|decoder|head|policy)$|stop|converged"
@@ -240,17 +241,12 @@ class Evaluation:
 
     def _divides(self, node: ast.expr, depth: int = 3) -> bool:
         """True if a sequence was cut to a multiple of the number of ranks, so that their parts are equally long."""
-        for value in self.code.values(node) if depth else ():
-            if value is None or value is node:
-                continue
-            if any(
-                isinstance(b.op, ast.Mod | ast.FloorDiv) and is_size(self.code, b.right)
-                for b in self.code.inside(value, ast.BinOp)
-            ):
-                return True
-            if isinstance(value, ast.Subscript) and self._divides(value.value, depth - 1):
-                return True
-        return False
+        operations = (b for b in self.code.inside(node, ast.BinOp) if isinstance(b.op, _OF_MULTIPLES))
+        if any(is_size(self.code, b.right) for b in operations):
+            return True
+        names = self.code.inside(node, ast.Name, ast.Attribute) if depth else ()
+        values = (v for n in names for v in self.code.values(n) if v is not None and v is not n)
+        return any(self._divides(v, depth - 1) for v in values)
 
     def _text(self, node: ast.JoinedStr) -> Value:
         return as_text(mix(*(self.value(v.value) for v in node.values if isinstance(v, ast.FormattedValue))))

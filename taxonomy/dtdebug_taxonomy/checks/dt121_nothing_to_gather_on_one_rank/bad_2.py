@@ -6,10 +6,10 @@ def gather(parts, boxes):
     dist.all_gather_object(parts, boxes)
 
 
-def evaluate(model, loader):
+def evaluate(detect, samples):
     results = []
-    for batch in loader:
-        boxes = model(batch)
+    for batch in samples:
+        boxes = detect(batch)
         boxes = boxes[boxes[:, 4] > 0.5]
         if boxes.numel() == 0:  # dt: DT121
             continue

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
+from dtdebug_taxonomy.checks.divergence.decisions import divergences
 from dtdebug_taxonomy.checks.shared.diverging import helpers, last_name
 from dtdebug_taxonomy.checks.shared.names import DIST
 from dtdebug_taxonomy.checks.shared.stepping import is_agreed
@@ -32,7 +33,7 @@ def check(code: Code) -> Iterator[Hit]:
         if code.function(node) is None or _is_given(code, empty) or is_agreed(code, [empty], node):
             continue
         call = next((c for c in calls if _sends(code, c, empty, node)), None)
-        if call is not None:
+        if call is not None and all(d.node is not node.test for d in divergences(code)):
             yield Hit(
                 code.span(node.test),
                 f"A rank on which this is empty leaves here, and the others wait for it in {last_name(code, call)}(): "
