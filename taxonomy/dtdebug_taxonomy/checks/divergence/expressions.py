@@ -142,6 +142,17 @@ class Evaluation:
         elif isinstance(target, ast.Subscript) and (name := dotted_name(target.value)):
             self.set_name(name, self.value_of_name(target.value) | value)
 
+    def bind_item(self, target: ast.expr, item: Value, over: ast.expr) -> None:
+        """Set the names of a loop's target; of a `zip()`, those from what is equal on all ranks are equal."""
+        while isinstance(over, ast.Call) and over.args and self.code.name(over.func) != "zip":
+            over = over.args[0]
+        parts = target.elts if isinstance(target, ast.Tuple) and isinstance(over, ast.Call) else []
+        if not parts or len(parts) != len(over.args):  # type: ignore[attr-defined]
+            self.bind(target, item, None, EQUAL)
+            return
+        for part, argument in zip(parts, over.args, strict=True):  # type: ignore[attr-defined]
+            self.bind(part, item if self.value(argument).origins else EQUAL, None, EQUAL)
+
     def value_of_name(self, node: ast.expr) -> Value:
         """Return the value of a name or attribute."""
         name = dotted_name(node)
@@ -274,7 +285,7 @@ class Evaluation:
         found = EQUAL
         for part in node.generators:
             over = self.value(part.iter)
-            self.bind(part.target, over.items, None, EQUAL)
+            self.bind_item(part.target, over.items, part.iter)
             kept = mix(*(self.value(t) for t in part.ifs))
             found = mix(
                 found,

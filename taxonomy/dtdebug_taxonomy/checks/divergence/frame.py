@@ -137,9 +137,9 @@ class Frame(Evaluation):
         item = value.items
         if isinstance(node.target, ast.Tuple) and self._is_counted(node.iter):
             self.bind(node.target.elts[0], EQUAL, None, EQUAL)
-            self.bind(node.target.elts[-1], item, None, EQUAL)
+            self.bind_item(node.target.elts[-1], item, node.iter)
         else:
-            self.bind(node.target, item, None, EQUAL)
+            self.bind_item(node.target, item, node.iter)
         self._loop(node.body, control, {dotted_name(n) for n in self.code.inside(node.target, ast.Name)})
         if value.of_kind("part", "parameter"):
             self._decide(node, value)
