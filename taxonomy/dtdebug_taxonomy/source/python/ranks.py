@@ -189,6 +189,8 @@ def _several(code: Code, node: ast.expr, depth: int) -> bool | None:
         return all_found.pop() if len(all_found) == 1 else None
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _several_by_number(code, node.left, node.ops[0], node.comparators[0])
+    if isinstance(node, ast.Subscript):  # entry of a configuration
+        return True if _MANY.fullmatch(str(code.constant(node.slice)).lower()) else None
     called = node.func if isinstance(node, ast.Call) else node
     name = code.name(called)
     last = name.rsplit(".", 1)[-1].lower()
