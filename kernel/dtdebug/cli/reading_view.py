@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dtdebug.recorded.job_logs.job_view import Job
     from dtdebug.recorded.logs import Logs
     from dtdebug_taxonomy.model.snapshot import Snapshot
-    from dtdebug_taxonomy.model.status import Status
 
 _ASK = 'Next  If the job still runs: `dtdebug attach`. Else say what you see: dtdebug "it hangs at ..."'
 _TOO_LITTLE = "Too little is said: what happens, and what should happen instead?"
@@ -88,7 +87,7 @@ def print_reading(reading: Reading, name: str, asked: Asked, *, rows: Job | None
     else:
         _print_logs(reading, asked, rows)
         told = curves is not None and any(row.says in reading.diagnosis.happened for row in curves.findings[:1])
-        line = _curves_line(curves, reading.status) if curves is not None and not told else ""
+        line = _curves_line(curves, reading) if curves is not None and not told else ""
         if line and asked.format == "text":
             print(line)
         if curves is not None and asked.full and asked.format == "text" and curves.curves:
@@ -121,14 +120,16 @@ def print_curves(curves: CurveReading, asked: Asked) -> None:
         print(f"\n{report.table(curves, sys.stdout)}")
 
 
-def _curves_line(curves: CurveReading, status: Status) -> str:
-    """Return a finding of the curves below another answer; if nothing is known to be wrong, what they show."""
+def _curves_line(curves: CurveReading, reading: Reading) -> str:
+    """Return a finding of the curves below another answer; if no failure is known, what they show."""
     from dtdebug.recorded.curves import report
+    from dtdebug_taxonomy.logs.log_end import is_stop
     from dtdebug_taxonomy.model.status import CLEAR
 
     if curves.findings:
         return report.also_line(curves)
-    return report.summary_line(curves, sys.stdout) if status in CLEAR else ""
+    calm = reading.status in CLEAR or is_stop(reading.snapshot.verdict)
+    return report.summary_line(curves, sys.stdout) if calm else ""
 
 
 def _save(reading: Reading) -> None:

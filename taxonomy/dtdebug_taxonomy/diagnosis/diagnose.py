@@ -152,7 +152,8 @@ def diagnose(
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
     causes, guesses = split_guesses(knowledge, explanations, findings)
-    recognised = not foreign and (
+    made_good = bool(incident.relevance.is_completed and incident.log.events.raised and snapshot.verdict is None)
+    recognised = not (foreign or made_good) and (
         is_recognised(knowledge, incident, findings, roots)
         or _is_recognised_by_cause(incident, causes)
         or _is_described(incident)
@@ -161,7 +162,8 @@ def diagnose(
     if not (plainly or only_ended or len(answers or {}) >= _QUESTIONS or (unasked and not recognised)):
         skip = {*(answers or {}), *unknown, *(("error_text_on_some_rank",) if raised_in_output(incident) else ())}
         question = _question(knowledge, ranking, findings, sure, skip)
-    told, supports = headline(Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes))
+    outlook = Outlook(knowledge, incident, findings, sure, symptoms[0].why, causes)
+    told, supports = ("", ()) if made_good else headline(outlook)
     if not told and sure == "unknown" and causes and is_shown_fault(snapshot, causes[0]):
         told = f"What fails is not said; the source shown has a mistake in line {causes[0].because[0].line}."
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):

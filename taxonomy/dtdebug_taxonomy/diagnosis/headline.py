@@ -24,6 +24,7 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exception_roles import is_summary, role_of
 from dtdebug_taxonomy.logs.final_errors import FinalError
+from dtdebug_taxonomy.logs.log import failed_after_completion
 from dtdebug_taxonomy.logs.message_detail import add_detail, used_of_limit
 from dtdebug_taxonomy.model.claims import cite_record
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
@@ -69,7 +70,12 @@ Headline = tuple[str, tuple[Seen, ...]]
 def headline(outlook: Outlook) -> Headline:
     """Return the first headline that is not empty."""
     text, supports = next((found for rule in HEADLINES if (found := rule(outlook))[0]), ("", ()))
-    return _with_amounts(outlook, text) if text else "", supports
+    return _with_completion(outlook, _with_amounts(outlook, text)) if text else "", supports
+
+
+def _with_completion(o: Outlook, text: str) -> str:
+    """Say that the training was completed, if only the end of the processes went wrong."""
+    return f"After the training was completed: {text}" if failed_after_completion(o.incident.log) else text
 
 
 def _with_amounts(o: Outlook, text: str) -> str:

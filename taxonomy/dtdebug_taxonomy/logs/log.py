@@ -229,6 +229,13 @@ def completed_line(log: Log) -> int:
     return 0 if bad else line
 
 
+def failed_after_completion(log: Log) -> bool:
+    """True if the run says that its training was completed before any rank failed: only their end went wrong."""
+    failed = (*(r.begin for r in log.outcome.own), *(e.line for e in log.outcome.exits))
+    done = completed_at((row.number, row.body) for row in log.lines) if failed else 0
+    return 0 < done < min(failed, default=0)
+
+
 def _trained_after(log: Log) -> Callable[[Exit], bool]:
     """Return a test: long training follows an end, or the run's completion: a side step ended there, not the job."""
     done = completed_at((line.number, line.body) for line in log.lines)

@@ -19,6 +19,7 @@ from dtdebug_taxonomy.logs.log import (
     Log,
     Outcome,
     completed_line,
+    failed_after_completion,
     fault_key,
     outcome,
     place_of,
@@ -166,7 +167,8 @@ def _verdict_on_errors(log: Log, found: Outcome, waited: tuple[Claim, ...]) -> V
         name = "a rank" if apart[0].rank is None else f"rank {apart[0].rank}"
         later += f"; later, after more training, {name} raised {apart[0].text[:160]} (line {apart[0].line})"
     text = in_process(first)
-    summary = f"{who[:1].upper()}{who[1:]} raised {text}{where}{later}."
+    when = "After the training was completed, " if failed_after_completion(log) else ""
+    summary = f"{when or who[:1].upper()}{who if when else who[1:]} raised {text}{where}{later}."
     claims = (
         *(_claim(r, _process(log, r)) for r in (*alike[:_SHOWN], *others[:_SHOWN], *found.echoes[:_SHOWN])),
         *waited[:_SHOWN],

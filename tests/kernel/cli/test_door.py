@@ -403,7 +403,9 @@ def test_steps_with_a_longer_name_show_where_a_log_stops(tmp_path, capsys):
         log.write_text("".join(f"[rank{r}]: {name}={i} loss={3 - i * 0.01:.2f}\n" for i in range(37) for r in range(4)))
 
         assert main([str(log)]) == 1
-        assert "ends at step 36 without a sign of an end" in " ".join(capsys.readouterr().out.split())
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "ends at step 36 without a sign of an end" in shown
+        assert "nothing found in 4 curves" in shown
 
 
 def test_plain_dtdebug_shows_how_to_begin_then_the_last_failure(tmp_path, capsys):

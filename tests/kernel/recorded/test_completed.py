@@ -55,6 +55,41 @@ def test_an_abort_after_the_end_is_a_failure(tmp_path: Path) -> None:
     assert main(["diagnose", str(log)]) == 1
 
 
+_CAUGHT = [
+    "Traceback (most recent call last):",
+    '  File "/w/fetch.py", line 11, in download',
+    '    raise ConnectionResetError("Connection reset by peer")',
+    "ConnectionResetError: Connection reset by peer",
+]
+_CRASH = ["[rank0]: terminate called without an active exception", "[rank0]: Fatal Python error: Aborted"]
+
+
+def test_what_was_tried_again_before_the_training_is_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A download that failed twice, on a process without a name; the steps follow, and the end."""
+    log = tmp_path / "train.log"
+    steps = [f"[rank{r}] step {n} loss {8 / (n + 1):.4f}" for n in range(6) for r in range(2)]
+    log.write_text("\n".join([*_CAUGHT, *_CAUGHT, *steps, "[rank0] Training completed", "[rank1] Training completed"]))
+    assert main([str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert "the run says that its training was completed" in shown
+    assert "loss" in shown
+    log.write_text("\n".join([*_CAUGHT, *steps]))
+    assert main([str(log)]) == 1
+
+
+def test_a_crash_of_a_completed_training_says_what_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first line does not let the reader fear for the result; without the word of the run it does."""
+    log = tmp_path / "train.log"
+    steps = [f"[rank0]: step {n} loss {8 / (n + 1):.4f}" for n in range(20)]
+    for said in (["[rank0]: Training completed"], []):
+        log.write_text("\n".join([*steps, *said, *_CRASH]))
+        assert main([str(log)]) == 1
+        first = " ".join(capsys.readouterr().out.split())
+        assert ("After the training was completed, rank 0 raised" in first) == bool(said)
+
+
 def test_a_step_that_recovered_says_nothing(tmp_path: Path) -> None:
     """The warm-up of a loss scale skips steps with NaN; the later ones have none."""
     log = tmp_path / "megatron.log"
