@@ -17,6 +17,7 @@ from dtdebug_taxonomy.text.comparisons import Condition, Regression
 from dtdebug_taxonomy.text.contrasts import Contrast, find_contrasts
 from dtdebug_taxonomy.text.discoveries import Discovery, find_discovery
 from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines
 from dtdebug_taxonomy.text.phrase_table import in_english
 
 
@@ -68,6 +69,12 @@ class Incident:
     def relevance(self) -> Bearing:
         """Relevance of each line of the output to the failure."""
         return Bearing(self.snapshot, self.log)
+
+    @cached_property
+    def texts(self) -> str:
+        """Everything that was said, started and printed, with long lines cut: a figure may stand in any of it."""
+        s = self.snapshot
+        return clip_lines("\n".join((self.prose.text, " ".join(s.command), s.output)))
 
     @cached_property
     def errors(self) -> tuple[FinalError, ...]:

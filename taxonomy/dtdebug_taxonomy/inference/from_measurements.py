@@ -173,10 +173,13 @@ def _lines_of_cells(snapshot: Snapshot) -> set[tuple[str | int, str | int]]:
 
 
 def of_shown(knowledge: Knowledge, snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield findings of the checks in the source that a text shows along with the failure."""
+    """Yield findings of the checks in the source that a text shows along with the failure.
+
+    A hint is no sign of what failed: it explains a failure that other findings show (`source_check.explain_hint`).
+    """
     by_check = _by_check(knowledge)
     for found in hits_in_shown(snapshot):
-        if found.hit.check.id in by_check:
+        if found.hit.check.id in by_check and found.hit.severity != "hint":
             yield Finding(
                 evidence=by_check[found.hit.check.id],
                 source="checked",

@@ -53,6 +53,7 @@ def test_a_batch_that_fits_the_started_processes_says_that_they_are_not_counted(
     command = "torchrun --nproc_per_node=8 train.py"
 
     assert "with 8 the batch fits (4 x 8 x 8 = 256)" in first(f"{PRODUCT}256 != 4 * 8 * 1", command).title
+    assert "with 8 the batch fits" in first(f"{command} --zero 3\n{PRODUCT}256 != 4 * 8 * 1", "It fails.").title
     assert "batch-fits-the-started-processes" != first(f"{PRODUCT}250 != 4 * 8 * 1", command).cause
     assert "batch-fits-the-started-processes" != first(f"{PRODUCT}256 != 4 * 8 * 1").cause
 

@@ -392,3 +392,27 @@ def test_what_nccl_finds_of_its_own_counts_although_training_goes_on():
 def test_what_bash_says_of_a_job_is_read_in_its_columns(words, name):
     said = f"run.sh: line 184: 2324239 {words:<24}(core dumped) litgpt pretrain $name"
     assert name in names(*STEPS[:100], said)
+
+
+def test_a_hint_in_the_source_is_no_sign_of_what_failed() -> None:
+    """A device numbered by the global rank would raise on a second machine; it makes no numbers wrong."""
+    post = """With FSDP2 the parameters are not updated correctly, with DDP they are.
+
+```python
+import os
+import torch
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+device = torch.device("cuda", rank)
+dist.init_process_group(backend="nccl", device_id=device)
+```
+"""
+    situation, output = split_prose(post)
+    snapshot = Snapshot(situation=situation, output=output)
+    found = diagnose(load(), snapshot)
+
+    assert [h.hit.severity for h in hits_in_shown(snapshot)] == ["hint"]
+    assert not list(of_shown(load(), snapshot))
+    assert found.symptoms[0].code in {"D.2.4", "D.2.5"}
+    assert "global-rank-used-as-device" not in {a.cause for a in found.advice}

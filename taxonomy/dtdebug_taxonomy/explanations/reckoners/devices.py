@@ -39,7 +39,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     """Yield that more processes are started than devices are visible, by printed or given figures."""
     snapshot = context.incident.snapshot
     output, prose = clip_lines(snapshot.output), clip_lines(context.incident.prose.text)
-    words = f"{prose}\n{' '.join(snapshot.command)}\n{output}"
+    words = context.incident.texts
     started = _STARTED.search(words)
     visible = _VISIBLE.search(output) or _only(prose)
     if visible is None or _CPU.search(words):

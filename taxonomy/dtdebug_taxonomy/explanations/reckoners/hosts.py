@@ -14,7 +14,7 @@ from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.number_words import NUMBER, read_number
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _WAITED_FOR = lazy_re(
     r"(?:^|[\s`\"'({])(?:--nnodes[ =]|--num_machines[ =]|\+{0,2}(?:\w{1,30}\.){0,3}(?:num_nodes|nnodes|num_machines)"
@@ -39,9 +39,8 @@ _WAITS = frozenset({"B.2", "C.4", "D.2.1", "B.1", "D.2.2"})
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield that a job waits for more nodes than there are, or starts more processes on a host than it has devices."""
-    prose = clip_lines(context.incident.prose.text)
-    everything = f"{prose}\n{clip_lines(context.incident.snapshot.output)}"
-    waited, one = _WAITED_FOR.search(everything), _ONE_HOST.search(prose)
+    everything = context.incident.texts
+    waited, one = _WAITED_FOR.search(everything), _ONE_HOST.search(context.incident.prose.text)
     if waited is not None and one is not None and int(waited["n"]) > 1 and context.symptom in _WAITS:
         yield explanation_for(
             "B.2",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _OUTSIDE = lazy_re(
     r"(?i)device-side assert|\bindex(?:es)? (?:is |are )?out of (?:range|bounds)|\bout of bounds\b|srcIndex"
@@ -40,7 +40,7 @@ _CLASSES = lazy_re(
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield a named index that does not fit the named size, or a named token id with the rows that it needs."""
-    text = clip_lines(f"{context.incident.prose.text}\n{context.incident.snapshot.output}")
+    text = context.incident.texts
     if not _OUTSIDE.search(text):
         return
     for what, whole, indices, sizes in (

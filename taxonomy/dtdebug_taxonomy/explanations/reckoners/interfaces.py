@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _LISTED = lazy_re(
     r"(?m)^[>|\s]{0,8}(?:\d{1,3}: )?(?P<name>[a-z][\w.-]{1,15})(?:@\w{1,15})?: (?:<[A-Z_,-]{2,120}>|flags=\d{1,5}<)"
@@ -32,8 +32,7 @@ _MOST = 6
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield that the chosen interface is not among the listed ones, or reaches no other host."""
-    snapshot = context.incident.snapshot
-    text = clip_lines(f"{context.incident.prose.text}\n{snapshot.output}")
+    text = context.incident.texts
     found = _CHOSEN.search(text)
     if found is None or found["value"].startswith("^"):
         return

@@ -30,7 +30,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     output, prose = clip_lines(snapshot.output), clip_lines(context.incident.prose.text)
     text = output if (taken := _TAKEN.search(output)) is not None else prose
     taken = taken or _TAKEN.search(prose)
-    chosen = {m["port"]: None for m in _SET.finditer(f"{prose}\n{' '.join(snapshot.command)}\n{output}")}
+    chosen = {m["port"]: None for m in _SET.finditer(context.incident.texts)}
     if taken is None or not chosen or (port := taken["a"] or taken["b"]) in chosen:
         return
     yield explanation_for(

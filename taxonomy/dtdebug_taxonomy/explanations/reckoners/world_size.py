@@ -29,9 +29,9 @@ def explain(context: Context) -> Iterator[Explanation]:
         if found is None:
             continue
         batch, micro, steps, world = (int(found[name]) for name in ("batch", "micro", "steps", "world"))
-        words = f"{context.incident.prose.text}\n{' '.join(context.incident.snapshot.command)}"
-        started = next((n for m in _STARTED.finditer(words) if (n := int(m["n"])) != world), None)
-        if started is None or micro * steps * started != batch:
+        counts = {int(m["n"]) for m in _STARTED.finditer(context.incident.texts)} - {world}
+        started = next((n for n in counts if micro * steps * n == batch), None)
+        if started is None:
             continue
         yield explanation_for(
             context.symptom,
