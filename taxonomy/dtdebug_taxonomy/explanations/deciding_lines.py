@@ -133,6 +133,8 @@ def links_of(found: Broken) -> tuple[Link, ...]:
         return (taken,)
     if not any(link.value.text in compared for link in links) and (side := _other_side(found)) is not None:
         return (side,)
+    if (model := _model_link(found)) is not None:
+        links = [model, *links[:1]]
     made = [link for link in links if not is_given(link)]
     links = sorted(made or links, key=_hands_on)
     inner = contract.about and contract.about not in call.expressions
@@ -152,6 +154,23 @@ def _argument_link(found: Broken, name: str) -> Link | None:
     if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
         link = making_link(account, words)
     return link if link is not None and not _is_behind_part(link, name, found) else None
+
+
+def _model_link(found: Broken) -> Link | None:
+    """Return the line that made the model whose output bounds what data holds: `target.max < input.shape[1]`."""
+    contract, account, call = found
+    bounds = names_in(contract.demand) & call.expressions.keys() - {contract.about, "self"}
+    for words in (call.expressions[name][0] for name in sorted(bounds) if sides(contract.demand)[1] == "Lt"):
+        chain = next(iter(chains_of(account, words)), ())
+        tree = parse_line(chain[0].place.code) if chain else None
+        called = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)} if tree is not None else ()
+        at = next((n for n, link in enumerate(chain) if link.value.name in called), 0)
+        while at and at + 1 < len(chain) and chain[at + 1].depth > chain[at].depth and chain[at + 1].how == "called":
+            at += 1  # the model that a wrapper was given
+        value = read_value(chain[at - 1].value.text or chain[at].value.text) if at else None
+        if value is not None and value.kind == "module":
+            return chain[at]
+    return None
 
 
 def _attribute_link(account: Account, demand: str) -> Link | None:
