@@ -56,7 +56,7 @@ class LoadAhead:
         try:
             next(self._steps)
             self._timer = asyncio.get_running_loop().call_later(_BETWEEN, self._step)
-        except Exception:  # the end, or what the diagnosis itself reports
+        except BaseException:  # the end; an interrupt would end the loop, and the kernel with it
             self._done, self._timer = True, None
 
 
