@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
+from typing import Literal
 
 from dtdebug_taxonomy.logs.files_of_ranks import RankFile, files_of_ranks
 from dtdebug_taxonomy.logs.final_errors import FinalError, final_errors
@@ -71,10 +73,27 @@ class Incident:
         return Bearing(self.snapshot, self.log)
 
     @cached_property
+    def said(self) -> str:
+        """The user's words, with long lines cut."""
+        return clip_lines(self.prose.text)
+
+    @cached_property
+    def printed(self) -> str:
+        """The output, with long lines cut."""
+        return clip_lines(self.snapshot.output)
+
+    @cached_property
     def texts(self) -> str:
-        """Everything that was said, started and printed, with long lines cut: a figure may stand in any of it."""
-        s = self.snapshot
-        return clip_lines("\n".join((self.prose.text, " ".join(s.command), s.output)))
+        """Everything that was said, started (one line) and printed: a figure may stand in any of it."""
+        return "\n".join((self.said, " ".join(" ".join(self.snapshot.command).split()), self.printed))
+
+    def line_of(self, found: re.Match[str]) -> tuple[Literal["said", "printed"], int]:
+        """Return how a match in `said`, `printed` or `texts` is known, and its 1-based line; 0 in the command."""
+        line = found.string.count("\n", 0, found.start()) + 1
+        if found.string is not self.texts:
+            return ("printed" if found.string is self.printed else "said"), line
+        below = line - self.said.count("\n") - 2
+        return ("printed", below) if below > 0 else ("said", line if below < 0 else 0)
 
     @cached_property
     def errors(self) -> tuple[FinalError, ...]:

@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, explanation_for, printed_reason
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _N = r"\d{1,9}"
@@ -103,7 +103,7 @@ def _explain(context: Context, *, worked_out: bool) -> Iterator[Explanation]:
                 "Worked out from the figures that the message prints.",
                 found.fix,
                 _PROBABILITY,
-                printed_reason(error, "figures-do-not-go-together", "The figures of the message.", found.words),
+                printed_reason(error, "figures-do-not-go-together", WORKED_OUT, found.words),
             )
             return
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
+from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE
 from dtdebug_taxonomy.knowledge.schema import MINUTES
 from dtdebug_taxonomy.logs.final_errors import FinalError
@@ -158,6 +160,19 @@ def explanation_for(  # noqa: PLR0917
         named=named,
         specific=specific,
     )
+
+
+WORKED_OUT = "Worked out from the figures."
+"""Meaning of figures that say nothing by themselves: the answer shows why their cause makes it fail."""
+
+
+def reason_of_figures(
+    incident: Incident, evidence: str, found: re.Match[str], means: str = WORKED_OUT, weight: float = 1.5
+) -> Reason:
+    """Return what a pattern found in `said`, `printed` or `texts` as the reason of an explanation."""
+    source, line = incident.line_of(found)
+    words = plain(" ".join(found[0].split()))[:200]
+    return Reason(evidence=evidence, means=means, source=source, weight=weight, line=line, words=words)
 
 
 def printed_reason(error: FinalError, evidence: str, means: str, words: str) -> Reason:

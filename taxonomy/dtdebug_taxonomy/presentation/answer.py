@@ -16,7 +16,7 @@ from dtdebug_taxonomy.explanations import ordinary_errors, origin, outdated, par
 from dtdebug_taxonomy.explanations.comparison import SCALED, is_comparison
 from dtdebug_taxonomy.explanations.discovery import is_discovery
 from dtdebug_taxonomy.explanations.measured_step import measured
-from dtdebug_taxonomy.explanations.model import Explanation, Reason
+from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, Reason
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference.shown_source import SHOWN
 from dtdebug_taxonomy.knowledge.loader import load
@@ -266,6 +266,8 @@ def _why(cause: Explanation | None, reason: Reason | None, sentence: str, headli
     if not sentence:
         seen = next((r.means for r in cause.because if r.file == SHOWN and not _is_general(r)), cause.title)
         return "" if _says_the_same(cause.title, headline) else plain(_sentence(seen), _SENTENCE)
+    if reason is not None and reason.means == WORKED_OUT:
+        return plain(_sentence(cause.why), _SENTENCE)
     if reason is None or _is_general(reason):
         return ""
     return "" if _says_the_same(reason.means, headline) else plain(_sentence(reason.means), _SENTENCE)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.model.sizes import spell_bytes
 from dtdebug_taxonomy.text.allocator_report import Amounts, find_reports
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines
 
 _GIB = 1 << 30
 _LEAST, _SHARE = 3 * _GIB, 0.2
@@ -26,17 +26,13 @@ _VISIBLE = lazy_re(r"(?<![A-Z_])CUDA_VISIBLE_DEVICES['\"\]]{0,2} ?[:=] ?['\"]?(?
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield that other processes fill the device, or that what is free lies in pieces, by the printed amounts."""
-    for source in ("printed", "said"):
-        text = clip_lines(context.incident.snapshot.output if source == "printed" else context.incident.prose.text)
+    for text in (context.incident.printed, context.incident.said):
         for amounts, found in find_reports(text):
             told = _of_others(context, amounts) or _of_pieces(amounts)
             if told is not None:
                 title, why, fix = told
-                yield explanation_for(context.symptom, title, why, fix, 0.5, Reason(
-                    evidence="amounts-of-an-allocator", means="Worked out from the amounts of the report.",
-                    source="printed" if source == "printed" else "said", weight=1.5,
-                    line=text.count("\n", 0, found.start()) + 1, words=plain(found[0])[:200],
-                ))  # fmt: skip
+                shown = reason_of_figures(context.incident, "amounts-of-an-allocator", found)
+                yield explanation_for(context.symptom, title, why, fix, 0.5, shown)
                 return
 
 

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _VISIBLE = lazy_re(
     r"(?m)^.{0,80}?\b(?:torch\.cuda\.device_count\(\)|device_count|visible (?:gpus|devices)"
@@ -34,20 +33,20 @@ _HOSTS = lazy_re(
 """Words of several hosts, where the global rank may be what is too high."""
 _CPU = lazy_re(r"(?i)\bgloo\b|\bon (?:the )?cpus?\b|--no[_-]cuda|\buse[_-]cpu\b")
 
+_EVIDENCE = "more-processes-than-visible-devices"
+
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield that more processes are started than devices are visible, by printed or given figures."""
-    snapshot = context.incident.snapshot
-    output, prose = clip_lines(snapshot.output), clip_lines(context.incident.prose.text)
     words = context.incident.texts
     started = _STARTED.search(words)
-    visible = _VISIBLE.search(output) or _only(prose)
+    visible = _VISIBLE.search(context.incident.printed) or _only(context.incident.said)
     if visible is None or _CPU.search(words):
         return
     there = int(visible["n"]) if visible["n"] else len({*visible["list"].replace(" ", "").split(",")})
     refused = any(_ORDINAL.search(e.message) for e in context.incident.errors)
     if started is None and refused and there and not _HOSTS.search(words):
-        yield _of_visible(there, visible)
+        yield _of_visible(there, reason_of_figures(context.incident, _EVIDENCE, visible))
     if started is None:
         return
     count = int(started["n"])
@@ -61,12 +60,12 @@ def explain(context: Context) -> Iterator[Explanation]:
         f"Start {there} (`--nproc-per-node {there}`), or make the others visible: CUDA_VISIBLE_DEVICES, the"
         " devices of the container or of the allocation.",
         0.5,
-        _reason(visible),
+        reason_of_figures(context.incident, _EVIDENCE, visible),
         pattern="fix device assignment",
     )
 
 
-def _of_visible(there: int, visible: re.Match[str]) -> Explanation:
+def _of_visible(there: int, shown: Reason) -> Explanation:
     """Return that a device number is too high for the devices that are visible, whatever started the processes."""
     numbered = "numbered 0" if there == 1 else "numbered 0 and 1" if there == 2 else f"numbered 0 to {there - 1}"
     processes = f"{there} process{'es' * (there > 1)}"
@@ -77,24 +76,13 @@ def _of_visible(there: int, visible: re.Match[str]) -> Explanation:
         f"Start {processes} per host, or make more devices visible (CUDA_VISIBLE_DEVICES, the devices of the container"
         " or of the allocation). Where each process is given one device of its own, its number is 0.",
         0.5,
-        _reason(visible),
+        shown,
         pattern="fix device assignment",
     )
 
 
 def _are_visible(there: int) -> str:
     return f"{there} device{'s are' if there > 1 else ' is'} visible"
-
-
-def _reason(visible: re.Match[str]) -> Reason:
-    return Reason(
-        evidence="more-processes-than-visible-devices",
-        means="The text says how many devices are visible.",
-        source="printed",
-        weight=1.5,
-        line=visible.string.count("\n", 0, visible.start()) + 1,
-        words=plain(visible[0].strip())[:200],
-    )
 
 
 def _only(text: str) -> re.Match[str] | None:

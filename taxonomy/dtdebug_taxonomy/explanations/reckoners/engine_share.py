@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _SHARE = lazy_re(
     r"(?P<name>(?:--)?(?:[a-z]{2,12}[_.])?gpu[_-]memory[_-]utilization)[`'\"]?(?: ?[=:] ?| (?:is |of |to )?)"
@@ -28,8 +27,7 @@ _LARGE = 0.5
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield what the engine leaves of each GPU, if memory runs out beside a training that shares it."""
-    prose, output = clip_lines(context.incident.prose.text), clip_lines(context.incident.snapshot.output)
-    text = f"{prose}\n{output}"
+    text = context.incident.texts
     found = _SHARE.search(text)
     if found is None or context.symptom not in _MEMORY or not _TRAINS.search(text) or float(found["share"]) < _LARGE:
         return
@@ -42,13 +40,6 @@ def explain(context: Context) -> Iterator[Explanation]:
         f"Lower {found['name']} until both fit (0.3 where model and engine share the GPU), let the engine sleep while"
         " the model is trained, or give it GPUs of its own (server mode).",
         0.5,
-        Reason(
-            evidence="engine-leaves-too-little",
-            means="The share that is set for the engine.",
-            source="printed" if found.start() > len(prose) else "said",
-            weight=1.5,
-            line=(output if found.start() > len(prose) else prose).count("\n", 0, found.start()) + 1,
-            words=plain(found[0]),
-        ),
+        reason_of_figures(context.incident, "engine-leaves-too-little", found),
         pattern="fix behavior logic",
     )

@@ -7,14 +7,12 @@ number of devices or more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.number_words import NUMBER, read_number
-from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _WAITED_FOR = lazy_re(
     r"(?:^|[\s`\"'({])(?:--nnodes[ =]|--num_machines[ =]|\+{0,2}(?:\w{1,30}\.){0,3}(?:num_nodes|nnodes|num_machines)"
@@ -35,6 +33,7 @@ _HOSTS = lazy_re(
 _ORDINAL = lazy_re(r"(?i)\binvalid device ordinal\b")
 _WAITS = frozenset({"B.2", "C.4", "D.2.1", "B.1", "D.2.2"})
 """Symptoms of a job that does not come up."""
+_EVIDENCE = "hosts-and-processes-disagree"
 
 
 def explain(context: Context) -> Iterator[Explanation]:
@@ -48,13 +47,14 @@ def explain(context: Context) -> Iterator[Explanation]:
             "The set-up ends only when every node has joined; nothing is started on the others.",
             f"Make `{' '.join(waited[0].split()).strip('`({')}` 1, or start the job on each node.",
             0.7,
-            _reason(everything, waited),
+            reason_of_figures(context.incident, _EVIDENCE, waited),
             pattern="fix communication configuration",
         )
-    yield from _of_processes(everything)
+    yield from _of_processes(context)
 
 
-def _of_processes(text: str) -> Iterator[Explanation]:
+def _of_processes(context: Context) -> Iterator[Explanation]:
+    text = context.incident.texts
     started, hosts = _STARTED.search(text), _HOSTS.search(text)
     if started is None or hosts is None or not _ORDINAL.search(text):
         return
@@ -68,17 +68,6 @@ def _of_processes(text: str) -> Iterator[Explanation]:
         "The processes above that number get a device that does not exist.",
         f"Start {nodes * each} (`-np {nodes * each}`), {each} on each host.",
         0.7,
-        _reason(text, hosts),
+        reason_of_figures(context.incident, _EVIDENCE, hosts),
         pattern="fix device assignment",
-    )
-
-
-def _reason(text: str, found: re.Match[str]) -> Reason:
-    return Reason(
-        evidence="hosts-and-processes-disagree",
-        means="Worked out from the figures.",
-        source="said",
-        weight=1.5,
-        line=text.count("\n", 0, found.start()) + 1,
-        words=plain(" ".join(found[0].split()))[:200],
     )

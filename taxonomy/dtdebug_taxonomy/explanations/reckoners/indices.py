@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _OUTSIDE = lazy_re(
     r"(?i)device-side assert|\bindex(?:es)? (?:is |are )?out of (?:range|bounds)|\bout of bounds\b|srcIndex"
@@ -70,21 +69,11 @@ def explain(context: Context) -> Iterator[Explanation]:
 
 
 def _explanation(context: Context, title: str, fix: str, index: re.Match[str], *, sure: bool) -> Explanation:
-    prose = context.incident.prose.text
-    said = index.start() < len(prose)
-    line = index.string.count("\n", 0, index.start()) + 1 - (0 if said else prose.count("\n") + 1)
     return explanation_for(
         context.symptom,
         title,
         "An index that is not below the size of its table reads past the end, which the kernel's assertion stops.",
         fix,
         0.6 if sure else 0.5,
-        Reason(
-            evidence="index-against-size",
-            means="The figures are named.",
-            source="said" if said else "printed",
-            weight=1.5,
-            line=line,
-            words=plain(" ".join(index[0].split()))[:200],
-        ),
+        reason_of_figures(context.incident, "index-against-size", index),
     )

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _LISTED = lazy_re(
     r"(?m)^[>|\s]{0,8}(?:\d{1,3}: )?(?P<name>[a-z][\w.-]{1,15})(?:@\w{1,15})?: (?:<[A-Z_,-]{2,120}>|flags=\d{1,5}<)"
@@ -57,14 +56,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         f"export {variable}={other} on that host" if other else
         f"Set {variable} on each host to an interface of its own that joins the hosts (`ip -br addr`), or unset it",
         0.6,
-        Reason(
-            evidence="chosen-interface-joins-no-hosts",
-            means="You set it so.",
-            source="said",
-            weight=2.0,
-            line=text.count("\n", 0, found.start()) + 1,
-            words=plain(found[0]),
-        ),
+        reason_of_figures(context.incident, "chosen-interface-joins-no-hosts", found, "You set it so.", 2.0),
         pattern="fix communication configuration",
     )  # fmt: skip
 

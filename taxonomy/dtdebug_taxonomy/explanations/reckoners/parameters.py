@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 _REDUCER = lazy_re(r"Expected to have finished reduction in the prior iteration|not used in producing (?:the )?loss")
 _NO = r"(?:no|without|missing) grad(?:ient)?s?\b"
@@ -32,8 +32,7 @@ _NAMED = lazy_re(
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the parameters without gradient that the text names, if a reducer waits for them."""
-    prose = context.incident.prose.text
-    text = clip_lines(f"{prose}\n{context.incident.snapshot.output}")
+    text = context.incident.texts
     if not _REDUCER.search(text):
         return
     named, said, counted = _NAMED.search(text), _SAID.search(text), _COUNTED.search(text)
@@ -56,8 +55,6 @@ def explain(context: Context) -> Iterator[Explanation]:
         of = f"All {n}" if whole == str(n) else f"{n} of {whole}" if whole else f"{n}"
         title = f"{of} {f'{plain(part)} ' if part else ''}parameters get no gradient"
         what = f"the {plain(part)} parameters" if part else "them"
-    start = found.start()
-    inside = start < len(prose)
     yield explanation_for(
         context.symptom,
         title,
@@ -65,14 +62,7 @@ def explain(context: Context) -> Iterator[Explanation]:
         f"Freeze {what} before the model is wrapped (`requires_grad_(False)`), or let the loss use them."
         " find_unused_parameters=True only works around it.",
         0.8,
-        Reason(
-            evidence="parameters-named-without-gradient",
-            means="The text says which parameters have no gradient.",
-            source="said" if inside else "printed",
-            weight=1.5,
-            line=text.count("\n", 0, start) + 1 - (0 if inside else prose.count("\n") + 1),
-            words=plain(" ".join(found[0].split()))[:200],
-        ),
+        reason_of_figures(context.incident, "parameters-named-without-gradient", found),
         pattern="fix distributed api usage",
     )
 

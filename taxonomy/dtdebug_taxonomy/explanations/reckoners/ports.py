@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _TAKEN = lazy_re(
     r"(?:\]|0\.0\.0\.0|127\.0\.0\.1|localhost):(?P<a>\d{2,5}) \(errno: 98\b"
@@ -26,10 +25,7 @@ _SET = lazy_re(
 
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield that the port in use is not the one that was set."""
-    snapshot = context.incident.snapshot
-    output, prose = clip_lines(snapshot.output), clip_lines(context.incident.prose.text)
-    text = output if (taken := _TAKEN.search(output)) is not None else prose
-    taken = taken or _TAKEN.search(prose)
+    taken = _TAKEN.search(context.incident.printed) or _TAKEN.search(context.incident.said)
     chosen = {m["port"]: None for m in _SET.finditer(context.incident.texts)}
     if taken is None or not chosen or (port := taken["a"] or taken["b"]) in chosen:
         return
@@ -41,12 +37,5 @@ def explain(context: Context) -> Iterator[Explanation]:
         f"Find where {port} comes from (`grep -rnE '{port}|MASTER_PORT' .`, in the installed package too), and let it"
         " read MASTER_PORT; one launcher for all processes, so that only one is rank 0.",
         0.5,
-        Reason(
-            evidence="port-is-not-the-one-set",
-            means="The message names another port than your words or command.",
-            source="printed" if text is output else "said",
-            weight=1.5,
-            line=text.count("\n", 0, taken.start()) + 1,
-            words=plain(taken[0]),
-        ),
+        reason_of_figures(context.incident, "port-is-not-the-one-set", taken),
     )

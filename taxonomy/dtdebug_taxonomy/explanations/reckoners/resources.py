@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, Reason, explanation_for
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
@@ -110,7 +110,7 @@ def _explanation(symptom: str, name: str, wanted: float, there: _Stock) -> Expla
         0.6,
         Reason(
             evidence="resources-do-not-suffice",
-            means="What is asked for, against what is there.",
+            means=WORKED_OUT,
             source="printed",
             weight=1.5,
             line=there.line,

@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, reason_of_figures
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.number_words import NUMBER, read_number
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _SAMPLES = (
     r"(?P<samples>\d{1,9}) (?:\w{2,12} ){0,2}?(?:files|samples|examples|images|rows"
@@ -39,8 +38,7 @@ def explain(context: Context) -> Iterator[Explanation]:
     """Yield the uneven number of steps that a data set, the ranks and the batch size make."""
     if context.symptom not in _HANGS:
         return
-    for source, text in (("printed", context.incident.snapshot.output), ("said", context.incident.prose.text)):
-        clipped = clip_lines(text)
+    for clipped in (context.incident.printed, context.incident.said):
         split = _SPLIT.search(clipped)
         if split is None:
             continue
@@ -51,12 +49,8 @@ def explain(context: Context) -> Iterator[Explanation]:
         samples, ranks = split["samples"] or split["samples2"], split["ranks"] or split["ranks2"]
         told = divide(read_number(samples), read_number(ranks), size, waiting)
         if told is not None:
-            line = clipped.count("\n", 0, split.start()) + 1
-            words = plain(" ".join(split[0].split()))[:200]
-            yield _explanation(context.symptom, told, Reason(
-                evidence="ranks-have-uneven-steps", means="Worked out from the figures.",
-                source="printed" if source == "printed" else "said", weight=1.5, line=line, words=words,
-            ))  # fmt: skip
+            shown = reason_of_figures(context.incident, "ranks-have-uneven-steps", split)
+            yield _explanation(context.symptom, told, shown)
             return
 
 

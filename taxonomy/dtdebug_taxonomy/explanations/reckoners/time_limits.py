@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
@@ -101,20 +101,11 @@ def explain(context: Context) -> Iterator[Explanation]:
 
 def explain_own(context: Context) -> Iterator[Explanation]:
     """Yield that a limit which the writer has set ends the job, if the time that was waited is that limit."""
-    prose, output = clip_lines(context.incident.prose.text), clip_lines(context.incident.snapshot.output)
-    waited = [int(m["limit"] or m["ms"]) / 1000 for m in _WAITED.finditer(f"{prose}\n{output}")]
-    for found in _OWN_VALUE.finditer(prose):
+    waited = [int(m["limit"] or m["ms"]) / 1000 for m in _WAITED.finditer(context.incident.texts)]
+    for found in _OWN_VALUE.finditer(context.incident.said):
         seconds = int(found["s"] or found["n"]) * (_SECONDS[found["unit"][0].lower()] if found["unit"] else 1)
         if not any(abs(each - seconds) <= _NEAR * seconds for each in waited):
             continue
-        told = Reason(
-            evidence="own-limit-ends-it",
-            means="The time that was waited is the limit that you set.",
-            source="said",
-            weight=1.5,
-            line=prose.count("\n", 0, found.start()) + 1,
-            words=plain(found[0]),
-        )
         yield explanation_for(
             context.symptom,
             f"{_spell(seconds)} is the time limit that you set: a rank waited that long for another one",
@@ -122,7 +113,7 @@ def explain_own(context: Context) -> Iterator[Explanation]:
             "Set it above the longest work that one rank does alone, with a margin (30 minutes is usual), or leave it"
             " out. If no rank has long work, see which one does not come.",
             0.5,
-            told,
+            reason_of_figures(context.incident, "own-limit-ends-it", found),
         )
         return
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, explanation_for, printed_reason
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _PRODUCT = lazy_re(
@@ -44,7 +44,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             " configuration is"
             " read), and start with one launcher: print RANK and WORLD_SIZE in each process.",
             0.6,
-            printed_reason(error, "batch-fits-the-started-processes", "The figures of the message.", found[0]),
+            printed_reason(error, "batch-fits-the-started-processes", WORKED_OUT, found[0]),
             pattern="fix batch size/data partition",
         )
         return
