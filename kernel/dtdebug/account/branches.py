@@ -10,12 +10,13 @@ import ast
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, FunctionType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.changes import LOOPS, NOTHING, Changed, changed_since, loop_changes, reads_changed, stored_names
 from dtdebug.account.entering import function_of_code
 from dtdebug.account.lengths import length
-from dtdebug.account.objects import MISSING, is_exactly, loaded, stored_in_class
+from dtdebug.account.objects import MISSING, is_exactly, stored_in_class
 from dtdebug.account.parts import leaves
 from dtdebug.account.places import place
 from dtdebug.account.polled_files import writers_of_polled
@@ -32,7 +33,6 @@ _SECONDS = 0.3
 _FRAMES, _TESTS, _CALLS, _DEEPEST = 8, 12, 12, 3
 """Maximum numbers of frames, of tests of one function, of calls in it that are entered, and of calls in calls."""
 _VALUES, _LINKS = 6, 10
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "iter", "reversed", "list", "sorted", "tuple"})
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
@@ -63,23 +63,13 @@ def branches_at(trace: TracebackType | None, seconds: float = _SECONDS) -> tuple
     return tuple(found.values())[:MAX_BRANCHES]
 
 
-class _Changed(NamedTuple):
-    """Names and attributes that the program has bound since a test."""
-
-    names: frozenset[str]
-    attributes: frozenset[str]
-
-
-_NOTHING = _Changed(frozenset(), frozenset())
-
-
 class _Reader:
     def __init__(self, sources: Sources, deadline: Deadline) -> None:
         self.sources = sources
         self.deadline = deadline
 
     def tests(
-        self, scope: Scope, since: _Changed = _NOTHING, links: int = _LINKS, outer: tuple[NamedValue, ...] = ()
+        self, scope: Scope, since: Changed = NOTHING, links: int = _LINKS, outer: tuple[NamedValue, ...] = ()
     ) -> Iterator[Branch]:
         """Yield the tests of a function with their outcomes, those near its line first."""
         found = [each for each in scopes.statements(scope.node or ast.Pass()) if isinstance(each, Test)]
@@ -87,13 +77,13 @@ class _Reader:
         for each in found[:_TESTS]:
             if self.deadline.is_over:
                 return
-            changed = _changed_since(each, scope)
+            changed = changed_since(each, scope)
             if changed is not None:
-                both = _Changed(changed.names | since.names, changed.attributes | since.attributes)
+                both = Changed(changed.names | since.names, changed.attributes | since.attributes)
                 yield self._branch(each, scope, both, links, outer)
 
     def tests_of_calls(
-        self, scope: Scope, outer: tuple[NamedValue, ...] = (), depth: int = 1, since: _Changed = _NOTHING
+        self, scope: Scope, outer: tuple[NamedValue, ...] = (), depth: int = 1, since: Changed = NOTHING
     ) -> Iterator[Branch]:
         """Yield the tests of the program's functions that a function calls elsewhere than it stands."""
         program = scope.program
@@ -109,19 +99,19 @@ class _Reader:
         for statement, call in calls[:_CALLS]:
             if self.deadline.is_over:
                 return
-            changed = _changed_since(statement, scope)
+            changed = changed_since(statement, scope)
             if changed is None:
                 continue
-            changed = _Changed(changed.names | since.names, changed.attributes | since.attributes)
+            changed = Changed(changed.names | since.names, changed.attributes | since.attributes)
             entered = self._enter(call, scope, changed)
             if entered is None:
                 continue
-            inside, around = _Changed(frozenset(), changed.attributes), (*outer, *_turn(statement, scope))
+            inside, around = Changed(frozenset(), changed.attributes), (*outer, *_turn(statement, scope))
             yield from self.tests(entered, inside, 2, around)
             if depth < _DEEPEST - 1:
                 yield from self.tests_of_calls(entered, around, depth + 1, inside)
 
-    def value(self, node: ast.expr | None, scope: Scope, changed: _Changed = _NOTHING, depth: int = 0) -> Any:
+    def value(self, node: ast.expr | None, scope: Scope, changed: Changed = NOTHING, depth: int = 0) -> Any:
         """Return the value of an expression; calls of the program's own short functions are read."""
         if node is None or depth > _DEEPEST:
             return MISSING
@@ -146,8 +136,8 @@ class _Reader:
         returns = [each for each in scopes.statements(inside.node) if isinstance(each, ast.Return)]
         body = [each for each in inside.node.body if not _is_text(each)]
         if len(returns) == 1 and body and body[-1] is returns[0]:
-            stored = _stored_names(inside.node.body[:-1], None)
-            return self.value(returns[0].value, inside, _Changed(stored.names, frozenset()), depth)
+            stored = stored_names(inside.node.body[:-1], None)
+            return self.value(returns[0].value, inside, Changed(stored.names, frozenset()), depth)
         for each in body:  # nothing but tests, so that their operands are what they were
             if isinstance(each, ast.Return):
                 return self.value(each.value, inside, depth=depth) if each.value is not None else None
@@ -181,7 +171,7 @@ class _Reader:
             local=local, world=function.__globals__, code=function.__code__,
         )  # fmt: skip
 
-    def _enter(self, call: ast.Call, scope: Scope, changed: _Changed) -> Scope | None:
+    def _enter(self, call: ast.Call, scope: Scope, changed: Changed) -> Scope | None:
         """Return the scope of a function of the program that a call enters, with the arguments that are still known."""
         function, positional = self.callee(call, scope, changed, 0)
         if type(function) is not FunctionType or is_library(function.__code__.co_filename):
@@ -190,7 +180,7 @@ class _Reader:
         given = {k.arg: self.value(k.value, scope, changed) for k in call.keywords if k.arg}
         return self._inside(function, positional, given)
 
-    def callee(self, call: ast.Call, scope: Scope, changed: _Changed, depth: int) -> tuple[Any, list[Any]]:
+    def callee(self, call: ast.Call, scope: Scope, changed: Changed, depth: int) -> tuple[Any, list[Any]]:
         """Return the function that a call enters, and the object of a method as its first argument."""
         func = call.func
         if isinstance(func, ast.Attribute):
@@ -199,7 +189,7 @@ class _Reader:
                 return stored_in_class(owner, func.attr), [owner]
         return evaluate.value(func, scope.local, scope.world), []
 
-    def _branch(self, node: Test, scope: Scope, changed: _Changed, most: int, outer: tuple[NamedValue, ...]) -> Branch:
+    def _branch(self, node: Test, scope: Scope, changed: Changed, most: int, outer: tuple[NamedValue, ...]) -> Branch:
         test = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else node.test
         held, failed, leaving = _spans(node, scope)
         way = WayBack(self.sources, self.deadline)
@@ -211,7 +201,7 @@ class _Reader:
         else:
             passes = None
             parts = test.values if isinstance(test, ast.BoolOp) else []
-            moved = _loop_changes(node, scope, inner=bool(outer))
+            moved = loop_changes(node, scope, inner=bool(outer))
             conditions = tuple(self._condition(each, scope, changed, moved) for each in (test, *parts))
             links = list(self._returns(test, scope, changed))
         known = passes is not None or any(each.result is not None for each in conditions)
@@ -226,15 +216,15 @@ class _Reader:
             leaves=leaving, turn=(*outer, *_turn(node, scope)), links=tuple(links), modules=modules,
         )  # fmt: skip
 
-    def _condition(self, node: ast.expr, scope: Scope, changed: _Changed, moved: _Changed) -> Condition:
+    def _condition(self, node: ast.expr, scope: Scope, changed: Changed, moved: Changed) -> Condition:
         return Condition(
             text=one_line(ast.unparse(node)),
             result=truth(self.value(node, scope, changed)),
             values=self._operands(node, scope, changed),
-            fixed=not _reads(node, moved, scope),
+            fixed=not reads_changed(node, moved, scope),
         )
 
-    def _operands(self, node: ast.expr, scope: Scope, changed: _Changed) -> tuple[NamedValue, ...]:
+    def _operands(self, node: ast.expr, scope: Scope, changed: Changed) -> tuple[NamedValue, ...]:
         """Return the operands of a test that have a value; of a call of an own function, those of its `return` too."""
         found: dict[str, NamedValue] = {}
         for each in (*_terms(node), *leaves(node, scope)):
@@ -246,9 +236,7 @@ class _Reader:
                 found |= {v.name: v for v in self._operands(inside[0], inside[1], inside[2]) if v.name not in found}
         return tuple(found.values())[:_VALUES]
 
-    def _single_return(
-        self, node: ast.expr, scope: Scope, changed: _Changed
-    ) -> tuple[ast.expr, Scope, _Changed] | None:
+    def _single_return(self, node: ast.expr, scope: Scope, changed: Changed) -> tuple[ast.expr, Scope, Changed] | None:
         """Return the expression that a call of an own function, or a property, gives, with its scope."""
         inside: Scope | None = None
         if isinstance(node, ast.Call):
@@ -263,11 +251,11 @@ class _Reader:
         returns = [each for each in scopes.statements(inside.node) if isinstance(each, ast.Return)]
         if len(returns) != 1 or returns[0].value is None:
             return None
-        stored = _stored_names(inside.node.body, None)
+        stored = stored_names(inside.node.body, None)
         inside = dataclasses.replace(inside, line=returns[0].lineno)
-        return returns[0].value, inside, _Changed(stored.names, changed.attributes)
+        return returns[0].value, inside, Changed(stored.names, changed.attributes)
 
-    def _returns(self, test: ast.expr, scope: Scope, changed: _Changed) -> Iterator[Link]:
+    def _returns(self, test: ast.expr, scope: Scope, changed: Changed) -> Iterator[Link]:
         """Yield the `return` that decides a test which only asks an own function."""
         while isinstance(test, ast.UnaryOp):
             test = test.operand
@@ -276,7 +264,7 @@ class _Reader:
             said = named(ast.unparse(test), self.value(test, scope, changed))
             yield Link(value=said, how="returned", place=place(inside[1], inside[0]))
 
-    def _passes(self, node: ast.expr, scope: Scope, changed: _Changed) -> int | None:
+    def _passes(self, node: ast.expr, scope: Scope, changed: Changed) -> int | None:
         """Return the number of passes of a loop over an expression."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and node.args:
             last = dotted_name(node.func).rpartition(".")[2]
@@ -298,7 +286,7 @@ class _Reader:
 class _Reduced(ast.NodeTransformer):
     """Puts names for what an expression asks of the program's own functions, and hides what may have changed."""
 
-    def __init__(self, reader: _Reader, scope: Scope, changed: _Changed, depth: int) -> None:
+    def __init__(self, reader: _Reader, scope: Scope, changed: Changed, depth: int) -> None:
         self.found: dict[str, Any] = {}
         self._reader, self._scope, self._changed, self._depth = reader, scope, changed, depth
 
@@ -405,14 +393,14 @@ def _spans(node: Test, scope: Scope) -> tuple[tuple[tuple[int, int], ...], tuple
     if scope.program is None:
         return held, failed, ""
     behind = _span(_after(node, scope.program))
-    if isinstance(node, _LOOPS):
+    if isinstance(node, LOOPS):
         return held, failed or behind, ""
     leaving = node.body[-1] if isinstance(node.body[-1], _LEAVING) else None
     word = type(leaving).__name__.lower() if leaving is not None else ""
     if leaving is not None:
         failed += behind
         if isinstance(leaving, ast.Break):
-            loop = next((up for up in scope.program.code.ancestors(node) if isinstance(up, _LOOPS)), None)
+            loop = next((up for up in scope.program.code.ancestors(node) if isinstance(up, LOOPS)), None)
             held += _span(_after(loop, scope.program)) if loop is not None else ()
     if node.orelse and isinstance(node.orelse[-1], _LEAVING):
         held += behind
@@ -429,66 +417,6 @@ def _span(block: Sequence[ast.stmt]) -> tuple[tuple[int, int], ...]:
     return ((block[0].lineno, block[-1].end_lineno or block[-1].lineno),) if block else ()
 
 
-def _changed_since(node: ast.stmt, scope: Scope) -> _Changed | None:
-    """Return what was bound since a statement ran last; None if it has not run in this call of the function."""
-    begin, line = node.lineno, scope.line
-    if scope.program is None or scope.node is None:
-        return None
-    first = (node.test.end_lineno if isinstance(node, ast.If | ast.While) else begin) or begin
-    every = [each for each in scopes.statements(scope.node) if each is not node]
-    if isinstance(node, (ast.For, ast.AsyncFor)) and node.lineno <= line <= (node.end_lineno or line):
-        since = [each for each in every if begin < each.lineno < line]
-        return _stored_names(since, scope.program, line, heads=True)
-    if line > first or (line == begin and not isinstance(node, _LOOPS)):
-        return _stored_names(
-            [each for each in every if _is_after(each, node) and each.lineno <= line], scope.program, line, heads=True
-        )
-    around = [up for up in scope.program.code.ancestors(node) if isinstance(up, _LOOPS)]
-    loop = next((up for up in around if up.lineno <= line <= (up.end_lineno or line)), None)
-    if loop is None:
-        return None
-    inside = [each for each in scopes.statements(loop) if each is not node]
-    since = [each for each in inside if _is_after(each, node) or each.lineno <= line]
-    return _stored_names([loop, *since], scope.program, line, heads=True)
-
-
-def _is_after(each: ast.stmt, node: ast.stmt) -> bool:
-    return (each.lineno, each.col_offset) > (node.lineno, node.col_offset)
-
-
-def _stored_names(
-    statements: Sequence[ast.AST], program: Program | None, line: int = 0, *, heads: bool = False, depth: int = 0
-) -> _Changed:
-    """Return the names and attributes that statements bind, and those that functions called there store.
-
-    `line`: where the program stands; what is assigned there is not yet. `heads`: without the statements in them.
-    """
-    names: set[str] = set()
-    attributes: set[str] = set()
-    for statement in statements:
-        parts = _heads(statement) if heads else [statement]
-        waiting = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.lineno == line
-        for node in (n for part in parts for n in ast.walk(part)):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not waiting:
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and not waiting:
-                attributes.add(node.attr)
-            elif isinstance(node, ast.Call) and program is not None and depth < _DEEPEST:
-                last = dotted_name(node.func).rpartition(".")[2]
-                for function in program.code.functions.get(last, ()):
-                    inner = _stored_names(function.body, program, depth=depth + 1)
-                    attributes |= inner.attributes
-    return _Changed(frozenset(names), frozenset(attributes))
-
-
-def _heads(statement: ast.AST) -> list[ast.AST]:
-    """Return the parts of a statement that are no statements."""
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-        return []
-    kept = (ast.expr, ast.withitem, ast.pattern)
-    return [child for child in ast.iter_child_nodes(statement) if isinstance(child, kept)]
-
-
 def _statement(scope: Scope) -> ast.stmt | None:
     """Return the statement that a frame is at."""
     found = [each for each in scopes.statements(scope.node or ast.Pass()) if each.lineno <= scope.line]
@@ -500,7 +428,7 @@ def _turn(node: ast.stmt | None, scope: Scope) -> Iterator[NamedValue]:
     """Yield the variables of the loops around a statement, as they were when it ran last."""
     program, line = scope.program, scope.line
     for up in reversed(list(program.code.ancestors(node))) if program is not None and node is not None else ():
-        if isinstance(up, (*FUNCTIONS, ast.ClassDef)) or not isinstance(up, _LOOPS):
+        if isinstance(up, (*FUNCTIONS, ast.ClassDef)) or not isinstance(up, LOOPS):
             continue
         names = [n.id for n in ast.walk(up.target) if isinstance(n, ast.Name)] if not isinstance(up, ast.While) else []
         value = next((v for name in names if type(v := scope.local.get(name)) is int), None)
@@ -515,53 +443,3 @@ def _counts(loop: ast.AST) -> bool:
     each = getattr(loop, "iter", None)
     name = dotted_name(each.func).rpartition(".")[2] if isinstance(each, ast.Call) else ""
     return isinstance(each, ast.Call) and name in ("range", "trange", "enumerate") and len(each.args) < 3
-
-
-def _loop_changes(node: ast.stmt, scope: Scope, *, inner: bool) -> _Changed:
-    """Return what passes of the loops around a test may change; `inner`: its function is called in a loop."""
-    program = scope.program
-    loops = [up for up in program.code.ancestors(node) if isinstance(up, _LOOPS)] if program is not None else []
-    found = _stored_names(loops, program)
-    if not inner:
-        return found
-    own = _stored_names([scope.node], program) if scope.node is not None else found
-    every = _stored_names([program.tree], program, depth=_DEEPEST) if program is not None else found
-    given = {name for name in scope.parameters if not _is_rank(name, scope)}
-    return _Changed(found.names | own.names | given, found.attributes | every.attributes - _initial(program))
-
-
-def _is_rank(name: str, scope: Scope) -> bool:
-    """True for a parameter that holds the rank itself, which no pass changes."""
-    known = loaded("torch.distributed", "get_rank")
-    started = loaded("torch.distributed", "is_initialized")
-    try:
-        return "rank" in name and started is not None and started() and scope.local.get(name) == known()
-    except Exception:
-        return False
-
-
-def _initial(program: Program | None) -> frozenset[str]:
-    """Return the attributes that only `__init__` stores."""
-    if program is None:
-        return frozenset()
-    inits = program.code.functions.get("__init__", ())
-    first = frozenset().union(*(_stored_names(each.body, None).attributes for each in inits)) if inits else frozenset()
-    inside = {id(n) for each in inits for n in ast.walk(each)}
-    later = {
-        n.attr
-        for n in ast.walk(program.tree)
-        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and id(n) not in inside
-    }
-    return first - later
-
-
-def _reads(node: ast.expr, moved: _Changed, scope: Scope) -> bool:
-    """True if an expression reads what may have been moved, or calls a function whose operands are not seen."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and each.id in moved.names:
-            return True
-        if isinstance(each, ast.Attribute) and each.attr in moved.attributes:
-            return True
-        if isinstance(each, ast.Call) and dotted_name(each.func).rpartition(".")[2] not in evaluate.WORLD:
-            return True
-    return False
