@@ -128,7 +128,7 @@ def _curves_line(curves: CurveReading, reading: Reading) -> str:
 
     if curves.findings:
         return report.also_line(curves)
-    calm = reading.status in CLEAR or is_stop(reading.snapshot.verdict)
+    calm = reading.status in {*CLEAR, "program_error"} or is_stop(reading.snapshot.verdict)
     return report.summary_line(curves, sys.stdout) if calm else ""
 
 

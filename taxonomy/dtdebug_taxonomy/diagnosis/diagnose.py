@@ -147,12 +147,13 @@ def diagnose(
     sure = "unknown" if foreign else certainty(knowledge, snapshot, ranking, findings, roots)
     context = Context(knowledge, incident, findings, ranking)
     explanations = explain_alone(context) if foreign else explain(context)
-    plainly, known = _ordinary(context) if foreign and not explanations else ("", ())
+    bad = roots and not incident.log.events.raised  # what was raised was survived
+    made_good = incident.relevance.is_completed and snapshot.verdict is None and not bad
+    plainly, known = _ordinary(context) if foreign and not (explanations or made_good) else ("", ())
     only_ended = sure == "unknown" and snapshot.verdict is not None
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
     causes, guesses = split_guesses(knowledge, explanations, findings)
-    made_good = bool(incident.relevance.is_completed and incident.log.events.raised and snapshot.verdict is None)
     recognised = not (foreign or made_good) and (
         is_recognised(knowledge, incident, findings, roots)
         or _is_recognised_by_cause(incident, causes)

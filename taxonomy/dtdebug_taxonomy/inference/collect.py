@@ -126,6 +126,8 @@ _FAILED = re.compile(r"(?i)\bbut\b|\berrors?\b|\bfail|\bcrash|\bbreaks?\b|\brais
 """Words for a failure: one in an attempted workaround is not the failure that is described."""
 _HOME = re.compile(r"(?:~|/(?:home|Users|root|workspace|data|mnt|scratch|work)\b)")
 """Beginning of users' paths."""
+_SETTING = re.compile(r"(?:.{0,120}?\]\s{1,4})?\s{0,8}[\w-]{1,60} \.{3,60} ")
+"""As Megatron and DeepSpeed list theirs: `zero_config .................. stage=3`."""
 _STATEMENT = re.compile(r"\s*(?:assert\b.{1,400}?, ?[fFrRbB]{0,2}[\"']|raise \w[\w.]{0,80}\()")
 """Beginning of a statement that would print a message."""
 _FRAME = re.compile(r'File "[^"\n]{1,500}", line \d{1,9}')
@@ -262,9 +264,12 @@ def _without_attempts(knowledge: Knowledge, situation: str, hits: list[PatternHi
 
 
 def _is_source(output: str, hit: PatternHit) -> bool:
-    """True if the hit is on a source line, in a listing or in a traceback: the program could print it but did not."""
+    """True if the hit is on a source line, in a listing or in a traceback, or among settings that are listed.
+
+    The program could print it but did not; a setting is no event.
+    """
     begin = output.rfind("\n", 0, hit.start) + 1
-    if _STATEMENT.match(output, begin, hit.start + len(hit.words)):
+    if _STATEMENT.match(output, begin, hit.start + len(hit.words)) or _SETTING.match(output, begin, hit.start):
         return True
     above = output[output.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
     frame = _FRAME.search(above)
@@ -296,6 +301,8 @@ def _bears(knowledge: Knowledge, bearing: Bearing, name: str, line: int) -> bool
         or found.catch_all
         or (bearing.nothing_failed and (found.generic or all(c.startswith((*_ENDS, _SLOW)) for c in found.symptoms)))
     )
+    if starting and bearing.had_started(line):
+        return False
     return not (bearing.is_overtaken(line) or (passed and (bearing.is_trained_after(line) or bearing.is_completed)))
 
 

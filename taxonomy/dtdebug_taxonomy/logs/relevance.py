@@ -157,6 +157,11 @@ class Bearing:
             return False
         return self.steps_after(line) >= _TRAINS
 
+    def had_started(self, line: int) -> bool:
+        """True if a step followed the line, and then an exception that ended a rank: what was built before worked."""
+        place = bisect_left(self._steps, line + 1)
+        return not self._restarted and place < len(self._steps) and self._steps[place] < self._last
+
 
 def is_explained(verdict: Verdict | None) -> bool:
     """True if the ranks were compared and a culprit's exception is known: other ranks' exceptions then add nothing."""

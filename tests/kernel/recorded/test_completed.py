@@ -79,6 +79,18 @@ def test_what_was_tried_again_before_the_training_is_no_failure(
     assert main([str(log)]) == 1
 
 
+def test_an_error_of_the_batch_script_before_a_completed_training_is_past(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no exception of Python, and the steps and the end come after it."""
+    log = tmp_path / "train.log"
+    steps = [f"[Step {n}/6] Loss: {8 / (n + 1):.4f} | Tokens/s: 136.66" for n in range(1, 7)]
+    error = "CondaError: Run 'conda init' before 'conda deactivate'"
+    log.write_text("\n".join([error, *steps, "Training done in 49.87 seconds.", ""]))
+    assert main([str(log)]) == 0
+    assert "the run says that its training was completed" in capsys.readouterr().out
+
+
 def test_a_crash_of_a_completed_training_says_what_is_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first line does not let the reader fear for the result; without the word of the run it does."""
     log = tmp_path / "train.log"

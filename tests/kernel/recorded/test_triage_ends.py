@@ -63,6 +63,10 @@ END = "slurmstepd: error: *** STEP 7.0 ON node01 CANCELLED AT 2026-03-01T10:00:3
         ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "time limit"),
         ("TERM_PREEMPT: job killed after preemption.", "preempted"),
         ("=>> PBS: job killed: walltime 3611 exceeded limit 3600", "time limit"),
+        (
+            "[2026-03-01 10:00:31,420] [INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, exiting",
+            "interrupted",
+        ),
     ],
 )
 def test_no_rank_is_guilty_of_an_end_from_outside(tmp_path, line, code):

@@ -416,3 +416,28 @@ dist.init_process_group(backend="nccl", device_id=device)
     assert not list(of_shown(load(), snapshot))
     assert found.symptoms[0].code in {"D.2.4", "D.2.5"}
     assert "global-rank-used-as-device" not in {a.cause for a in found.advice}
+
+
+def test_a_setting_that_is_listed_is_no_event() -> None:
+    """DeepSpeed prints its whole configuration; that nothing is gathered at a save matters when something is saved."""
+    head = "[2025-08-15 08:40:56,138] [INFO] [config.py:958:print]   zero_config .................. "
+    setting = "stage=3 gather_16bit_weights_on_model_save=False stage3_gather_16bit_weights_on_model_save=False"
+    said = "[rank0]: ValueError: stage3_gather_16bit_weights_on_model_save is false"
+    for output, there in ((f"{head}{setting}\n", False), (f"{head}{setting}\n{said}\n", True)):
+        found = collect(load(), Incident(Snapshot(output=output)))
+        assert ("zero3-weights-not-gathered" in {f.evidence for f in found}) == there
+
+
+def test_what_failed_to_build_before_a_step_explains_no_later_exception() -> None:
+    """One step is enough where a rank's own exception follows; without a step the build may be what failed."""
+    built = "ninja: build stopped: subcommand failed.\n"
+    step = "Step    0 | Loss: 11.0838 | Time: 1.626s\n"
+    ended = (
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/w/train.py", line 135, in <module>\n'
+        "[rank0]:     engine.step()\n"
+        "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.44 GiB.\n"
+    )
+    for output, there in ((built + step + ended, False), (built + ended, True)):
+        found = collect(load(), Incident(Snapshot(output=output)))
+        assert ("build-tool-command-failed" in {f.evidence for f in found}) == there
