@@ -39,5 +39,5 @@ def _own_cure(context: Context, finding: Finding) -> Cure | None:
         return None
     if finding.line and context.incident.relevance.is_trained_after(finding.line):
         return None
-    cures = (cure_of(evidence, c.cause, finding.words) for c in evidence.cure)
+    cures = (cure_of(evidence, c.cause, finding.row or finding.words) for c in evidence.cure)
     return next((c for c in cures if c is not None and not speaks_of_several(Snapshot(situation=c.title))), None)

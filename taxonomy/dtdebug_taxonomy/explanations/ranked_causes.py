@@ -294,7 +294,7 @@ def _is_spelt_out(knowledge: Knowledge, cause: Cause, finding: Finding) -> bool:
     if finding.told:
         return True
     found = knowledge.evidence[finding.evidence]
-    cure = cure_of(found, cause.id, finding.words)
+    cure = cure_of(found, cause.id, finding.row or finding.words)
     return finding.source in inference_ranking.PRINTED and not found.generic and cure is not None and bool(cure.when)
 
 
@@ -316,7 +316,7 @@ def _weigh_findings(knowledge: Knowledge, cause: Cause, findings: tuple[Finding,
 def _one_advice(context: Context, found: _Candidate) -> Explanation:
     knowledge, findings = context.knowledge, context.findings
     cause, weighed, p = found.cause, found.weighed, found.probability
-    telling = [(knowledge.evidence[f.evidence], f.words) for _, f in weighed if not (f.values or f.scores)]
+    telling = [(knowledge.evidence[f.evidence], f.row or f.words) for _, f in weighed if not (f.values or f.scores)]
     told = (cure_of(e, cause.id, words) for e, words in sorted(telling, key=lambda row: row[0].generic))
     own = next((c for c in told if c is not None), None)
     mine = own_edit(knowledge, context.incident.snapshot, findings, cause, likely=p >= LIKELY)

@@ -230,8 +230,9 @@ def _output_findings(knowledge: Knowledge, incident: Incident) -> Iterator[Findi
             continue
         if not hit.is_of_value and _is_source(output, hit):
             continue
-        whole = output[hit.start :].partition("\n")[0] if "\n" not in hit.words else hit.words
-        found = from_hit(hit._replace(line=line, words=whole), "printed", bearing.rank(line))
+        found = from_hit(hit._replace(line=line), "printed", bearing.rank(line))
+        if "\n" not in hit.words:
+            found = msgspec.structs.replace(found, row=output[hit.start :].partition("\n")[0])
         raised = bearing.ended_by(line)
         yield msgspec.structs.replace(found, words=plain(raised), terminal=True) if raised else found
 

@@ -47,6 +47,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """1-based line of the output, of the user's words or of the cell; 0 if there is none."""
     words: str = ""
     """Words it was read from."""
+    row: str = ""
+    """The rest of the line from there, which a cure may take names from; it is not shown, for it may hold a secret."""
     rank: int | None = None
     terminal: bool = False
     """True if it is on the line of the exception that ended a rank."""

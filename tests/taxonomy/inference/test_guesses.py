@@ -34,7 +34,7 @@ def test_words_alone_are_a_guess_below_a_step_that_would_tell():
     assert GUESSED == d.guesses[0].cause
     assert "likely" not in {a.band for a in d.guesses}
     assert "measure" == d.next.kind
-    assert text.index(NOT_KNOWN) < text.index(d.next.text) < text.index(f"{GUESS}: {d.guesses[0].title}")
+    assert text.index(NOT_KNOWN) < text.index(d.next.text.rstrip(".")) < text.index(f"{GUESS}: {d.guesses[0].title}")
     assert d.guesses[0].fix in text
 
 
