@@ -11,7 +11,7 @@ from importlib import import_module
 
 from dtdebug.notebook import failed_cell
 
-_PAUSE, _BETWEEN = 0.5, 0.02
+_PAUSE, _BETWEEN = 2.0, 0.02
 """Seconds after a cell until the first step, and between two: cells that are run together are not held up."""
 _MODULES = (
     "dtdebug.account.capture",

@@ -714,14 +714,20 @@ def train(late, fails):
 
 @ranks
 def test_a_store_that_a_failed_run_left_open_is_named_and_closed(kernel):
-    """torch gives a launcher in the same kernel the same store: a rank that is quick finds where an ended one was."""
+    """torch gives a launcher in the same kernel the same store: a rank that is quick finds where an ended one was.
+
+    Of two gloo ranks the one of the higher address connects: that it is the quick one takes a few runs.
+    """
     kernel.run(STORE)
     first, _, told = kernel.run("elastic_launch(config, train)(0, True)", LONG)
-    again, _, answers = kernel.run("elastic_launch(config, train)(4, False)", LONG)
+    for _ in range(10):
+        again, _, answers = kernel.run("elastic_launch(config, train)(4, False)", LONG)
+        if again == "error":
+            break
     _, ended, _ = kernel.run("%dtdebug end\nprint(port)")
     port = int(ended.split()[-1])
     listens = {c.laddr.port for c in psutil.Process(kernel.pid).net_connections("tcp") if c.status == "LISTEN"}
-    last, *_ = kernel.run("elastic_launch(config, train)(4, False)", LONG)
+    last, *_ = kernel.run("elastic_launch(config, train)(0, False)", LONG)
 
     assert ("error", "error", "ok") == (first, again, last)
     assert f"serves the store of cell [3] at port {port}" in told[-1]["text/plain"]
