@@ -142,7 +142,8 @@ class Inquiry:
         silent = bool(self._roads.keys() & {"endpoint", "files"}) and self._status == "running"
         if self._roads.get("py-spy") == "ok":
             others = bool(self._seen.lock) and not self._seen.lock.startswith(_AGENT)
-            self._held = others and self._status == "running" and (silent or self._seen.lock_idle)
+            suspect = others and self._status == "running" and (silent or self._seen.lock_idle)
+            self._held = suspect and self._pid is not None and not self._runs_python(self._pid)
         else:
             self._held = silent and (server or seen)
 
@@ -220,6 +221,17 @@ class Inquiry:
                 self._helper = pyspy.is_helper(look)
                 self._found = msgspec.structs.replace(self._found, rank=pyspy.spawned_rank(look))
         return bool(self._seen.stack)
+
+    def _runs_python(self, pid: int) -> bool:
+        """True if a second look finds another line: a rank that is short of CPU time answers late, too."""
+        time.sleep(_PAUSE)
+        with suppress(pyspy.OutsideError):
+            later = pyspy.spy(pid, self._request.deadline)
+            return [later.stack, *(t.stack for t in later.others)] != [
+                self._seen.stack,
+                *(t.stack for t in self._seen.others),
+            ]
+        return False
 
     @staticmethod
     def _names_others(look: pyspy_output.ProcessLook) -> bool:
