@@ -191,7 +191,7 @@ def held(studio: Studio) -> None:
         nb.run(page, 1)
         nb.start(page, 2)
         page.locator(".dtdebug-stands button:visible").click()
-        page.locator("#dtdebug-panel").get_by_text("it does not answer").first.wait_for()
+        page.locator("#dtdebug-panel").get_by_text("The kernel does not answer").first.wait_for()
         studio.shoot(page, "held")
 
 
@@ -237,7 +237,7 @@ def main() -> int:
     wanted = set(parser.parse_args().name or every)
     home = Path(tempfile.mkdtemp(prefix="dtdebug-images-"))
     try:
-        with nb.Jupyter("lab", home, hangAfter=3) as server, sync_playwright() as playwright:
+        with nb.Jupyter("lab", home, hangAfter=20) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=nb.CHROMIUM, args=nb.FLAGS)
             studio = Studio(server, browser, wanted)
             for scene, gives in SCENES.items():
