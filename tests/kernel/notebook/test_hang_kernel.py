@@ -407,7 +407,7 @@ def test_the_first_answer_after_ranks_have_stopped_tells_so_and_the_card_of_the_
     assert [("not_arrived", [1])] == [(first["verdict"]["kind"], first["verdict"]["culprits"])]
     assert first["view"]["hangs"] is True
     assert "job.py:40" in told
-    first = "Rank 1 has not arrived at all_reduce #41 of world, it is in pauses."
+    first = "Rank 1 has not arrived at all_reduce #41 of world; it is in pauses."
     assert shown["text/plain"].startswith(f"dtdebug: {first}\n  rank 1  job.py:40\n")
     assert f"<b>{first}</b>" in shown["text/html"]
     assert "job.py:40" in shown["text/html"]

@@ -476,8 +476,8 @@ def test_a_named_tool_that_hangs_is_no_training(text):
     ("summary", "headline"),
     [
         (
-            "Rank 1 never arrived at all_reduce of world, it is in /w x/train.py:8 in evaluate.",
-            "Rank 1 never arrived at all_reduce of world, it is in evaluate.",
+            "Rank 1 never arrived at all_reduce of world; it is in /w x/train.py:8 in evaluate.",
+            "Rank 1 never arrived at all_reduce of world; it is in evaluate.",
         ),
         (
             "Rank 1 raised KeyError at /w x/train.py:8 in evaluate; rank 0 waits.",

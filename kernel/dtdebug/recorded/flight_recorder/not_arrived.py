@@ -173,7 +173,7 @@ def _whereabouts(records: Records, culprits: Sequence[int]) -> str:
     if len(culprits) == 1 or len(set(places.values())) == 1:
         now = places[culprits[0]]
         now = now if len(culprits) == 1 else now.replace(": it waits ", ": they wait ")
-        return f", {'it is' if len(culprits) == 1 else 'they are'} in {now}" if now else ""
+        return f"; {'it is' if len(culprits) == 1 else 'they are'} in {now}" if now else ""
     return "".join(f"; rank {rank} is in {now}" for rank, now in [*places.items()][:_PLACES] if now)
 
 
