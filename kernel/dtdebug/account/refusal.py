@@ -33,6 +33,7 @@ from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug.account.values import named, one_line
 from dtdebug_taxonomy.model.account import MAX_PARAMETERS, NamedValue, Refusal
+from dtdebug_taxonomy.source.python.bindings import Binding
 from dtdebug_taxonomy.source.python.bindings import leaves as ends_block
 from dtdebug_taxonomy.source.python.names import canonical, dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
@@ -239,10 +240,17 @@ def _arguments(stack: Sequence[Scope], own: int) -> tuple[NamedValue, ...]:
         value = scope.value(each)
         if value is MISSING and called is not None and called.program is not None and called.node is not None:
             rows = called.program.bindings.get((called.node, name), ())
-            value = called.local.get(name, MISSING) if len(rows) == 1 else MISSING
+            value = called.local.get(name, MISSING) if all(_keeps(row, name) for row in rows) else MISSING
         if value is MISSING or scopes.is_plain_value(value) or is_class(value):
             found.append(named(name, value))
     return tuple(found[:_VALUES])
+
+
+def _keeps(binding: Binding, name: str) -> bool:
+    """True if a parameter is what was passed, also after `x = x if ... else torch.view_as_real(x)`."""
+    value = binding.value
+    sides = (value.body, value.orelse) if isinstance(value, ast.IfExp) else ()
+    return binding.how == "argument" or any(isinstance(each, ast.Name) and each.id == name for each in sides)
 
 
 def _passes_on(scope: Scope) -> bool:

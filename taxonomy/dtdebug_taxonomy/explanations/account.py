@@ -48,6 +48,9 @@ _OF_TEXT = re.compile(r"'str'|\bstr\b")
 def explain_contract(context: Context) -> Iterator[Explanation]:
     """Yield the contract that the values of a rank break, or that the ranks break together."""
     accounts = by_culprit(context)
+    if (parted := parted_contract(accounts)) is not None:
+        yield _of_ranks(context, parted)
+        return
     broken = [found for account in accounts if (found := broken_contract(account)) is not None]
     for found in broken:
         alike = [b for b in broken if b.contract is found.contract]
@@ -56,9 +59,6 @@ def explain_contract(context: Context) -> Iterator[Explanation]:
         except UnknownSlotError:
             continue
         return
-    parted = parted_contract(accounts)
-    if parted is not None:
-        yield _of_ranks(context, parted)
 
 
 def explain_guard(context: Context) -> Iterator[Explanation]:

@@ -39,7 +39,7 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     expressions, module = _bind(node, account.place.code if account.place else "", order, api)
     shown = {name: found for name, found in expressions.items() if name == "self"} if inner else expressions
     known = {a.name for a in arguments if a.text}
-    texts = {_NOT_WORD.sub("_", fact.name.lower()): fact.text for fact in account.facts[:_MAX_VALUES]}
+    texts = {_NOT_WORD.sub("_", fact.name.lower()): _fact_text(fact) for fact in account.facts[:_MAX_VALUES]}
     facts = frozenset(texts)
     library = {v.name: v.text for v in refusal.values[:_MAX_VALUES]} if refusal is not None else {}
     user = expressions
@@ -80,6 +80,11 @@ def read_call(account: Account, parameters: Sequence[str] = (), *, inner: bool =
     tests = refusal.tests if refusal is not None else ()
     passed = frozenset(_normal(text if way else f"not ({text})") for text, way in tests)
     return UserCall(short_name(api), module, shown, texts, Scope(values, passed, account.exception))
+
+
+def _fact_text(fact: NamedValue) -> str:
+    """Return the text of a fact, a word such as the name of a backend as a string."""
+    return repr(fact.text) if fact.text.isidentifier() and fact.text not in {"None", "True", "False"} else fact.text
 
 
 def _passed_through(

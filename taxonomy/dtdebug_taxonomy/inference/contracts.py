@@ -83,6 +83,8 @@ def _with_values(
 ) -> Iterable[tuple[Account, UserCall, Plain]]:
     for account in accounts:
         call = read_call(account, contract.parameters)
+        if contract.when and is_met(contract.when, call.scope) is not True:
+            continue
         try:
             yield account, call, value_of(expression, call.scope)
         except UnknownTermError:

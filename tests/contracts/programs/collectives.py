@@ -25,6 +25,16 @@ def keeps_one_output_per_rank():
     dist.all_gather(outputs, torch.ones(2))
 
 
+def breaks_outputs_of_the_inputs_size():
+    outputs, mine = [torch.zeros(2, 3), torch.zeros(2, 3)], torch.ones(2, 4)
+    dist.all_gather(outputs, mine)
+
+
+def keeps_outputs_of_the_inputs_size():
+    outputs, mine = [torch.zeros(2, 3), torch.zeros(2, 3)], torch.ones(2, 3)
+    dist.all_gather(outputs, mine)
+
+
 def breaks_outputs_of_the_inputs_dtype():
     outputs, mine = [torch.zeros(2), torch.zeros(2)], torch.ones(2, dtype=torch.int64)
     dist.all_gather(outputs, mine)

@@ -18,6 +18,7 @@ RECORDED = TESTS / "contracts" / "accounts.jsonl"
 _UNRECORDED = {
     "all-reduce-alike",  # one rank of two raises
     "all-gather-alike",
+    "all-gather-parts-alike",
     "deepspeed-batch-sizes",  # needs a launcher
     "device-of-the-backend",  # needs NCCL
     "monitored-barrier-is-gloos",
@@ -243,6 +244,20 @@ def test_ranks_that_bring_different_shapes_break_a_contract_together():
     assert found is not None
     assert (found.contract.id, found.what) == ("all-reduce-alike", "shape")
     assert parted_contract([rows[0], rows[0]]) is None
+
+
+def test_a_demand_of_one_backend_is_made_where_that_is_the_backend():
+    """NCCL gathers parts of different shapes; the recorded name of a backend is a word without quotes."""
+    shapes = ("Tensor[3] float32", "Tensor[4] float32")
+    for backend in ("gloo", "nccl", None):
+        facts = () if backend is None else (NamedValue("backend", backend),)
+        line, api = "dist.all_gather(out, x)", "torch.distributed.all_gather"
+        rows = [
+            msgspec.structs.replace(account(line, api, [("tensor", t)]), rank=n, facts=facts)
+            for n, t in enumerate(shapes)
+        ]
+        found = parted_contract(rows)
+        assert (found and found.contract.id) == ("all-gather-parts-alike" if backend == "gloo" else None)
 
 
 def test_the_call_of_an_unparsable_line_is_unknown():
