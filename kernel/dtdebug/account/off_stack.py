@@ -31,7 +31,7 @@ _MISSING = re.compile(
     r"(?:No such file or directory|Not a directory): (?:'(?P<one>[^']{1,400})'|\"(?P<other>[^\"]{1,400})\")"
 )
 _MOST_WRITES = 2
-_SET_UP = "init_process_group"
+_SET_UP, _DESTROYS = "init_process_group", "destroy_process_group"
 
 
 class OffStack(NamedTuple):
@@ -104,6 +104,9 @@ def _named_by(node: ast.Constant, program: Program) -> str:
 def _set_up(scope: Scope) -> Iterator[OffStack]:
     """Yield the test under which the process group is set up, or the function that does it and is never called."""
     programs = dict.fromkeys(s.program for s in (scope, *scope.callers) if s.user and s.program is not None)
+    if (ended := next(filter(None, map(_end_of_group, (scope, *scope.callers))), None)) is not None:
+        yield ended
+        return
     for program in programs:
         for call in program.code.nodes(ast.Call):
             if dotted_name(call.func).rpartition(".")[2] != _SET_UP:
@@ -122,6 +125,43 @@ def _set_up(scope: Scope) -> Iterator[OffStack]:
                 inner = up
 
 
+def _end_of_group(scope: Scope) -> OffStack | None:
+    """Return the call before a frame's line, in its own block or one around it, that has destroyed the group."""
+    program = scope.program
+    at = scope.call if isinstance(scope.call, ast.AST) else None
+    if not scope.user or program is None or at is None:
+        return None
+    inner: ast.AST = program.code.statement(at)
+    for up in program.code.ancestors(inner):
+        block = next((b for b in _blocks(up) if inner in b), [])
+        for each in reversed(block[: block.index(inner)] if block else []):  # type: ignore[arg-type]
+            call = each.value if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) else None
+            entered = program.code.local_function(call) if call is not None else None
+            within = (
+                [call, *(s.value for s in entered.body if isinstance(s, ast.Expr))] if entered is not None else [call]
+            )
+            names = {dotted_name(c.func).rpartition(".")[2] for c in within if isinstance(c, ast.Call)}
+            if call is not None and names & {_DESTROYS, _SET_UP}:
+                return OffStack("called", ast.unparse(call.func), call, scope) if _DESTROYS in names else None
+        if isinstance(up, FUNCTIONS):
+            return None
+        inner = up
+    return None
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
+
+
+def _is_never_entered(around: ast.AST, program: Program, scope: Scope) -> bool:
+    """True for a function that no line of its file calls and no frame is in."""
+    named = isinstance(around, FUNCTIONS) and program.code.class_of(around) is None
+    return named and not program.code.callers.get(around) and all(s.node is not around for s in (scope, *scope.callers))
+
+
 def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:
     """Yield the lines that say which parameters are trained."""
     for program in own_programs(scope, sources):
@@ -132,6 +172,8 @@ def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:
         rows += [(a, a.value) for a in code.nodes(ast.Assign) if getattr(a.targets[0], "attr", "") == _FLAG]
         for node, asked in rows:
             around = code.scope(node)
+            if _is_never_entered(around, program, scope):
+                continue
             home = next((s for s in (scope, *scope.callers) if s.node is around), None)
             home = home or Scope(program.file, 0, getattr(around, "name", ""), program=program, node=around)
             home = _enter(dataclasses.replace(home, line=getattr(node, "lineno", 0)), program, scope)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from dtdebug.account.lengths import length
 from dtdebug.account.objects import (
     MISSING,
     attribute,
@@ -165,7 +166,8 @@ def _object(value: Any, depth: int, contents: bool) -> str:
         return f"{name}({_text(data, depth + 1, contents)}, batch_size={size if type(size) is int else None})"
     if is_kind(value, BaseException):
         return name
-    return f"<{name}>"
+    size = length(value, lambda _: None) if is_of_torch(kind) else None
+    return f"<{name}>" if size is None else f"<{name} of {size}>"
 
 
 def _plain_attributes(value: object) -> list[tuple[str, Any]]:

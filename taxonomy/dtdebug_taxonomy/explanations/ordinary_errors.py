@@ -22,6 +22,7 @@ from dtdebug_taxonomy.explanations.account_values import (
 )
 from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
+from dtdebug_taxonomy.explanations.checkpoint_shapes import of_shapes
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.counting import counting_link
 from dtdebug_taxonomy.explanations.deciding_lines import decided_clause, is_given
@@ -67,7 +68,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             found = _of_variable(account, snapshot.environment) or _of_crossed(account)
             found = found or (reader(account) if reader is not None else None)
             found = found or of_arguments(account) or of_text_for_number(account) or of_word(account, printed)
-            found = found or of_states(account, printed) or of_older_object(account)
+            found = found or of_states(account, printed) or of_shapes(account, printed) or of_older_object(account)
             found = found or of_samples(account, printed)
         if found is not None:
             found = of_unset_variable(found, snapshot.environment) or found

@@ -993,3 +993,40 @@ def keeps_file_of_weights_alone():
     file = Path(tempfile.mkdtemp()) / "progress.pt"
     torch.save({"progress": torch.ones(1)}, file)
     torch.load(file)
+
+
+def breaks_scaled_before_the_step():
+    optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters())
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.step(optimizer)
+
+
+def keeps_scaled_before_the_step():
+    scaler, optimizer = scaled()
+    scaler.step(optimizer)
+
+
+def breaks_one_function_per_group():
+    layer = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD([{"params": [layer.weight]}, {"params": [layer.bias]}])
+    functions = [lambda epoch: 1.0]
+    torch.optim.lr_scheduler.LambdaLR(optimizer, functions)
+
+
+def keeps_one_function_per_group():
+    optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters())
+    functions = [lambda epoch: 1.0]
+    torch.optim.lr_scheduler.LambdaLR(optimizer, functions)
+
+
+def breaks_loss_of_trained_parameters():
+    model = nn.Linear(2, 2)
+    with torch.no_grad():
+        outputs = model(torch.ones(1, 2))
+    loss = outputs.sum()
+    loss.backward()
+
+
+def keeps_loss_of_trained_parameters():
+    loss = nn.Linear(2, 2)(torch.ones(1, 2)).sum()
+    loss.backward()

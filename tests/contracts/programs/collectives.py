@@ -830,3 +830,43 @@ def breaks_all_parameters_in_the_loss():
 def keeps_all_parameters_in_the_loss():
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
     model(torch.ones(1, 2)).sum().backward()
+
+
+def breaks_operation_is_a_reduce_op():
+    dist.all_reduce(torch.ones(2), op="sum")
+
+
+def keeps_operation_is_a_reduce_op():
+    dist.all_reduce(torch.ones(2), op=dist.ReduceOp.SUM)
+
+
+def breaks_sharded_once():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    layer, mesh = torch.nn.Linear(2, 2), init_device_mesh("cpu", (2,))
+    fully_shard(layer, mesh=mesh)
+    fully_shard(layer, mesh=mesh)
+
+
+def keeps_sharded_once():
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(torch.nn.Linear(2, 2), mesh=init_device_mesh("cpu", (2,)))
+
+
+def breaks_samples_are_counted():
+    from torch.utils.data import Dataset, DistributedSampler
+
+    class Samples(Dataset):
+        def __getitem__(self, number):
+            return number
+
+    DistributedSampler(Samples())
+
+
+def keeps_samples_are_counted():
+    from torch.utils.data import DistributedSampler
+
+    DistributedSampler(range(8))

@@ -714,3 +714,38 @@ def test_value_whose_type_is_refused_is_followed(tmp_path):
         "pairs = [(torch.ones(2, 4), torch.ones(2, 1))]\nfor batch in pairs:\n    layer(batch)\n",
     )
     assert (found.links[found.root].value.name, found.links[found.root].place.line) == ("batch", 5)
+
+
+ENDED = """import tempfile
+import torch
+import torch.distributed as dist
+
+def leave():
+    print("done")
+    dist.destroy_process_group()
+
+def set_up():
+    dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+
+set_up()
+{}
+dist.all_reduce(torch.ones(1))
+"""
+
+
+@pytest.mark.parametrize("ends", ["dist.destroy_process_group()", "leave()"])
+def test_what_has_destroyed_the_group_before_its_use_is_named(tmp_path, ends):
+    """Here or in a function of the program; a set-up after it makes a new one."""
+    first = account(tmp_path, ENDED.format(ends)).links[0]
+    assert ("called", ends, 13) == (first.how, first.place.code, first.place.line)
+
+
+def test_parameters_are_not_frozen_by_a_function_that_nobody_calls(tmp_path):
+    """Its lines speak of another model."""
+    text = (
+        "import torch\n\ndef freeze(other):\n    other.requires_grad_(False)\n\nweight = torch.ones(2)\n{}"
+        "loss = weight.sum()\nloss.backward()\n"
+    )
+    for call, frozen in (("", False), ("freeze(weight)\n", True)):
+        names = {link.value.name for link in account(tmp_path, text.format(call)).links}
+        assert frozen == ("requires_grad" in names)

@@ -1,0 +1,54 @@
+"""Shapes of a checkpoint that are not those of the model: the size that differs, and what gave the model its own."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
+from dtdebug_taxonomy.explanations.faults import Fault
+from dtdebug_taxonomy.model.account import Account, Link
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+
+_MISMATCH = lazy_re(
+    r"size mismatch for (?P<name>[\w.]{1,160}): copying a param with shape torch\.Size\(\[(?P<saved>[\d, ]{0,60})\]\)"
+    r" from checkpoint, the shape in current model is torch\.Size\(\[(?P<made>[\d, ]{0,60})\]\)"
+)
+_MOST = 200
+_SETS = frozenset({"literal", "option", "default", "file", "environment"})
+
+
+def of_shapes(account: Account, output: str) -> Fault | None:
+    """Return the one size that a checkpoint and a model do not share, or the share of each parameter that a rank has.
+
+    Empty and flat parameters are shards, of which the causes of sharded checkpoints tell.
+    """
+    if "loading state_dict" not in account.exception:
+        return None
+    rows = [(m["name"], *map(_shape, (m["saved"], m["made"]))) for m in islice(_MISMATCH.finditer(output), _MOST)]
+    if not rows or any(len(saved) != len(made) or not math.prod((*saved, *made)) for _, saved, made in rows):
+        return None
+    name, saved, made = rows[0]
+    apart = {pair for _, old, new in rows for pair in zip(old, new, strict=True) if pair[0] != pair[1]}
+    said = f"`{name}` has the shape {list(saved)} in the checkpoint and {list(made)} in the model"
+    shares = {old / new for old, new in apart}
+    world = next((int(f.text) for f in account.facts if f.name == "world size" and f.text.isdecimal()), 0)
+    share = shares.pop() if len(apart) > 1 and len(shares) == 1 else 0
+    if share > 1 and share.is_integer() and world and not world % int(share):
+        said += f", and so with {len(rows)}: a rank has one of {int(share)} parts, the checkpoint the whole"
+        return Fault(said, "load the whole state before the model is split, or each rank's part with torch's DCP.")
+    if len(apart) != 1:
+        return Fault(said, "make the model as when it was saved, or load the checkpoint of this model.")
+    old, new = apart.pop()
+    link = next((each for each in account.links if each.how in _SETS and each.value.text == str(new)), None)
+    fix = f"{old} fits this checkpoint; to keep {new}, drop {name!r} from the state, and load with `strict=False`."
+    return Fault(said, fix, link, _with_size(link, new, old), likely=True)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split(",") if n.strip())
+
+
+def _with_size(link: Link | None, new: int, old: int) -> Edit | None:
+    spans = find_spans(link.place.code, (str(new),)) if link is not None and link.how == "literal" else []
+    return replace_expression(link.place, spans[0], str(old)) if link is not None and len(spans) == 1 else None
