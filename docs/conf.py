@@ -99,8 +99,7 @@ def write(*_: object) -> None:
 def adapt(_: object, name: str, source: list[str]) -> None:
     """Makes a written page one of the site: its links, its tables of what is made."""
     if f"{name}.md" in WRITTEN:
-        text = relinked(source[0], DOCS)
-        source[0] = (pages.linked_labs(text) if name == "labs" else text) + pages.appended(name)
+        source[0] = relinked(source[0], DOCS) + pages.appended(name)
 
 
 WRITTEN = {f.name for f in DOCS.glob("*.md")} - {f"{name}.md" for name in made()}

@@ -9,14 +9,13 @@ from pathlib import Path
 from dtdebug_taxonomy.checks import UNUSED_IGNORE, Check, known_checks
 from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.knowledge.labs import Lab, cause_diff, lab_diff, load_labs
-from dtdebug_taxonomy.knowledge.loader import STUDY, load
+from dtdebug_taxonomy.knowledge.loader import STUDY, load, sort_key
 from dtdebug_taxonomy.knowledge.preflight import load as load_preflight
 from dtdebug_taxonomy.knowledge.schema import MINUTES, STRENGTHS, Cause, Evidence, Reference, Strength, Symptom
 from dtdebug_taxonomy.knowledge.topics import QUESTIONS, Topic, groups, load_topics
 
 KNOWN, CHECKS, LABS, TOPICS = load(), load_checks(), load_labs(), load_topics()
 PREFLIGHT = load_preflight()
-TABLE = Path(__file__).parent / "labs.md"
 STUDY_FAULTS = sum(s.counts[STUDY].faults for s in KNOWN.symptoms.values())
 ALONE = "---\norphan: true\n---\n"  # reached by links and search: a menu of hundreds of lines helps nobody
 DEVICES = {"cpu": "no GPU", "gpu": "with GPUs", "cluster": "on several hosts"}
@@ -25,7 +24,8 @@ LEXERS = {".py": "python", ".sh": "sh", ".slurm": "sh", ".json": "json", ".yaml"
 
 def pages() -> dict[str, str]:
     """Every page made from the knowledge: its name on the site -> Markdown."""
-    found = {"symptoms": _joined(_symptoms()), "causes": _joined(_causes()), "topics": _joined(_topics())}
+    tables = {"symptoms": _symptoms, "causes": _causes, "labs": _labs, "topics": _topics}
+    found = {name: _joined(table()) for name, table in tables.items()}
     for s in KNOWN.symptoms.values():
         found[f"symptoms/{s.code}"] = ALONE + _joined(_symptom(s))
         found.update((f"causes/{s.code}/{c.id}", ALONE + _joined(_cause(s, c))) for c in s.cause)
@@ -37,13 +37,8 @@ def pages() -> dict[str, str]:
 
 def appended(page: str) -> str:
     """What the site adds to the end of a written page."""
-    made = {"checks": _all_checks, "doctor": _all_found, "labs": _below_labs}.get(page)
+    made = {"checks": _all_checks, "doctor": _all_found}.get(page)
     return _joined(made()) if made else ""
-
-
-def linked_labs(text: str) -> str:
-    """The table of the labs, in which each lab leads to its page."""
-    return re.sub(r"^\| `([\w-]+)` \|", r"| [`\1`](labs/\1.md) |", text, flags=re.MULTILINE)
 
 
 def prose(text: str) -> str:
@@ -225,7 +220,24 @@ def _shows(c: Cause) -> Iterator[str]:
             yield f"{word}: {prose(e.means)} {_patterns(e)}".rstrip()
 
 
-def _below_labs() -> Iterator[str]:
+def _labs() -> Iterator[str]:
+    yield "# Labs"
+    yield (
+        "How does a fault of distributed training look? Each lab is a small training with one fault, which really "
+        "fails on your machine. `start` copies it to a new folder and runs it, `hint` goes from vague to exact, and "
+        "`check` runs your file: it is solved when it ends well and has done its work. [Guides](topics.md) explain the "
+        "subjects."
+    )
+    commands = ("list", "start uneven-batches", "hint", "check")
+    yield _code("\n".join(f"$ dtdebug lab {command}" for command in commands), "console")
+    rows = sorted(LABS.values(), key=lambda lab: (sort_key(lab.symptom), lab.id))
+    yield _table(
+        ("Lab", "Name", "Shows", "Level", "Ranks"),
+        (
+            (_to_lab(of, ""), _span(of.id), f"[{of.symptom}](symptoms/{of.symptom}.md)", of.difficulty, str(of.ranks))
+            for of in rows
+        ),
+    )
     yield "```{toctree}\n:hidden:\n\ntopics\n```"
 
 
@@ -285,8 +297,6 @@ def _lab(lab: Lab) -> Iterator[str]:
     yield f"# Lab: {prose(lab.title)}"
     yield f"Shows {_to_symptom(s.code)}; {lab.difficulty}; {lab.ranks} processes, {DEVICES[lab.runs]}; needs {needs}."
     yield _code(f"$ dtdebug lab start {lab.id}\n$ dtdebug lab hint\n$ dtdebug lab check", "console")
-    if found := re.search(rf"^\| `{lab.id}` .*\| ([^|]*) \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE):
-        yield f"When all labs were last run, its verdict was: {found[1]} ([what that means](../labs.md))."
     yield from ("## The program", _code((lab.folder / "before.py").read_text(encoding="utf-8"), "python"))
     yield "## Hints"
     for number, hint in enumerate(lab.hints, 1):

@@ -14,7 +14,6 @@ import msgspec
 import pexpect
 import psutil
 import pytest
-from places import ROOT
 
 from dtdebug.learn.labs import execute, requirements, verify
 from dtdebug_taxonomy.dev import lint_labs
@@ -32,7 +31,6 @@ QUICK = {
     "started-without-launcher",
 }  # fmt: skip
 """Those that always run: one for each way in which a run is started, ends, or is told."""
-PAGE = ROOT / "docs" / "labs.md"
 
 FAILS = labs.Lab(
     title="t", symptom="A.2", cause="c", stage="build", difficulty="easy", works="done", hints=("a.", "b.", "c."),
@@ -120,11 +118,6 @@ def test_command_is_filled_in():
     """Placeholders become the interpreter, the number of ranks, the script and its folder."""
     lab = msgspec.structs.replace(FAILS, ranks=3, command=("{python}", "{ranks}", "{script}", "{folder}"))
     assert ["py", "3", "/a/train.py", "/a"] == execute.command(lab, Path("/a/train.py"), "py")
-
-
-def test_page_names_all_labs():
-    """docs/labs.md has a row for each lab; `python docs/labs.py` writes it."""
-    assert set(LABS) == set(re.findall(r"^\| `([\w-]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 # What this machine can do
