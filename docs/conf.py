@@ -32,8 +32,6 @@ BELOW_CONTRIBUTING = """
 :hidden:
 
 how-it-works
-decisions
-knowledge-format
 faults
 precision
 changelog

@@ -285,6 +285,16 @@ def test_comments_before_blocks_are_understood():
             assert kind in known, f"{page}: {kind}"
 
 
+def test_pages_are_few_and_one_click_from_the_index():
+    """A reader finds the page of a question at once; another question is a part of a page that there is."""
+    written = {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")}
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    linked = {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", index)}
+
+    assert len(written) <= 11
+    assert written - linked == {"index.md", "how-it-works.md"}, "how-it-works is below Contribute"
+
+
 @pytest.mark.parametrize(
     "page",
     ["README.md", "CONTRIBUTING.md", "AGENTS.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "benchmarks/README.md"],
@@ -302,7 +312,7 @@ def test_links_to_files_of_the_repository_lead_somewhere(page):
 
 def test_privacy_names_every_file_of_the_state_directory():
     """What is kept is told: a new file can't be forgotten."""
-    told = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    told = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     code = [f for folder in ("kernel", "taxonomy") for f in (ROOT / folder).rglob("*.py") if "checks" not in f.parts]
     named = re.compile(r'^\w+ = "(\w+\.json)"$', re.MULTILINE)
     kept = {name for f in code for name in named.findall(f.read_text(encoding="utf-8"))}
