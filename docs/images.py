@@ -18,10 +18,9 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 DOCS = Path(__file__).parent
 TESTS = DOCS.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "editors"), str(TESTS / "extension")]
+sys.path[:0] = [str(TESTS), str(TESTS / "editors")]
 
 import notebooks as nb  # noqa: E402 - it lies beside the tests
-import test_ranks_view as synthetic  # noqa: E402
 
 LOAD = "%load_ext dtdebug"
 TRAIN = """
@@ -78,16 +77,8 @@ def train(rank, size):
             evaluate(model)
 """.strip()
 HANGS = "mp.start_processes(train, args=(8,), nprocs=8, start_method='fork')"
-KEEPS_THE_LOCK = """
-import ctypes
-ranks = mp.start_processes(train, args=(4,), nprocs=4, start_method='fork', join=False)
-time.sleep(8)
-ctypes.PyDLL(None).sleep(120)  # C code that is holding the GIL
-""".strip()
-TOLD = "8 GPUs in one machine, DDP. The first epoch is fine, then it just sits there: no error, all GPUs show 100 %."
 SIZE: ViewportSize = {"width": 1360, "height": 940}
 COMMAND = "command => window.jupyterapp.commands.execute(command)"
-SET = "([at, text]) => window.jupyterapp.shell.currentWidget.content.widgets[at].model.sharedModel.setSource(text)"
 RENAME = """([folder, name]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
@@ -127,14 +118,7 @@ class Studio:
 
 
 def failure(studio: Studio) -> None:
-    """From the red text to a green run, and what is offered where dtdebug was not loaded."""
-    with studio.page("first-ddp", TRAIN, FAILS) as page:
-        nb.run(page, 0)
-        cell = nb.run(page, 1)
-        cell.get_by_role("button", name="Diagnose").wait_for()
-        page.set_viewport_size({"width": 1360, "height": 330})  # the beginning of a long traceback
-        cell.evaluate(AT_TOP)
-        studio.shoot(page, "button")
+    """The card above the red text."""
     with studio.page("first-ddp", LOAD, TRAIN, FAILS) as page:
         nb.run(page, 0)
         nb.run(page, 1)
@@ -142,16 +126,6 @@ def failure(studio: Studio) -> None:
         cell.locator(".dtd-card").first.wait_for()
         cell.evaluate(AT_TOP)
         studio.shoot(page, "card")
-        page.set_viewport_size({**SIZE, "width": 400})
-        cell.evaluate(AT_TOP)
-        studio.shoot(page, "narrow")
-        page.set_viewport_size(SIZE)
-        cell.get_by_role("button", name="Guide me").click()
-        cell.get_by_role("button", name="Apply to cell").click()
-        nb.run(page, 1)
-        nb.run(page, 2)
-        page.locator(".dtdp-wizard").get_by_text("has run without an error since").wait_for()
-        studio.shoot(page, "green")
 
 
 def guided(studio: Studio) -> None:
@@ -178,53 +152,12 @@ def hang(studio: Studio) -> None:
         panel.get_by_role("region", name="Verdict").wait_for()
         panel.get_by_text("8 ranks: 1 culprit, 7 wait").wait_for()
         studio.shoot(page, "hang")
-        nb.theme(page, "JupyterLab Dark")
-        panel.get_by_text("Time line").first.evaluate(AT_TOP)
-        studio.shoot(page, "dark")
-        nb.theme(page, "JupyterLab Light")
-
-
-def held(studio: Studio) -> None:
-    """A kernel that can't answer is seen from its server."""
-    with studio.page("held", LOAD, TRAIN_HERE.replace("rendezvous", "meeting"), KEEPS_THE_LOCK) as page:
-        nb.run(page, 0)
-        nb.run(page, 1)
-        nb.start(page, 2)
-        page.locator(".dtdebug-stands button:visible").click()
-        page.locator("#dtdebug-panel").get_by_text("The kernel does not answer").first.wait_for()
-        studio.shoot(page, "held")
-
-
-def why(studio: Studio) -> None:
-    """Without a notebook."""
-    with studio.page("untitled", "") as page:
-        page.evaluate(COMMAND, "launcher:create")
-        page.get_by_role("button", name="Why did my distributed run fail?").click()
-        view = page.locator(".dtdp-why")
-        view.get_by_label("What do you see?").fill(TOLD)
-        view.get_by_role("button", name="Ask").click()
-        view.locator(".dtd-ask").wait_for()
-        studio.shoot(page, "why")
-
-
-def thousands(studio: Studio) -> None:
-    """The grid of 4096 ranks, which no machine of ours has: states are made up, the drawing is not."""
-    page = studio.browser.new_page(viewport={"width": 800, "height": 520})
-    page.route("http://dtdebug.test/**", synthetic.serve)
-    page.goto("http://dtdebug.test/")
-    page.evaluate(synthetic.START)
-    synthetic.show(page, "many(4096)")
-    studio.shoot(page, "ranks-4096")
-    page.close()
 
 
 SCENES: dict[Callable[[Studio], None], set[str]] = {
-    failure: {"button", "card", "green", "narrow"},
+    failure: {"card"},
     guided: {"wizard"},
-    hang: {"hang", "dark"},
-    held: {"held"},
-    why: {"why"},
-    thousands: {"ranks-4096"},
+    hang: {"hang"},
 }
 """Scene -> the pictures that it gives."""
 
