@@ -231,6 +231,15 @@ def test_a_jump_of_the_step_time_is_dated():
     assert abs(row.line - 121) <= 3
 
 
+def test_a_clear_jump_is_dated_in_a_short_log_too():
+    draw = random.Random(7)
+    times = [(7.5 if i < 14 else 14.7) + 0.05 * draw.random() for i in range(38)]
+    line = "iteration {} | elapsed time per iteration (ms): {:.1f} | loss: 2.5\n"
+    (row,) = found("".join(line.format(8 * i, t) for i, t in enumerate(times)))
+    assert ("slower", 15) == (row.kind, row.line)
+    assert "elapsed time per iteration (ms)" in str(row.values)
+
+
 def test_a_slow_save_and_a_clock_that_runs_on_are_no_slow_steps():
     assert kinds(rows(200, step_time=lambda i: 5.0 if i % 50 == 0 else 1.0)) == []
     assert kinds(rows(200, time=lambda i: 1.0 + i)) == []

@@ -21,6 +21,8 @@ _SLOWER, _NOISE, _SIDE, _CHANCE = 1.2, 4.0, 8, 1e-4
 either side; p-value of Pettitt's test."""
 _APART = 0.9
 """Share of the steps on either side of a change that are on the right side of the middle."""
+_CLEAR = 12.0
+"""Multiple of the noise from which a change without exceptions needs no test."""
 _DRIFT, _UPWARD = 1.25, 0.8
 """Step times drift if they grow by so much, in this share of the parts of a curve."""
 _HALVINGS, _FLOOR = 8, 1.0
@@ -46,18 +48,19 @@ def slower(curve: Curve, sizes: Sequence[Curve]) -> CurveFinding | None:
     if is_running_total(raw):
         return None
     at, chance = change_point(values)
+    middle = (median(values[:at]) + median(values[at:])) / 2 if 0 < at < len(values) else 0.0
+    at = _sharpen(values, at, middle)
     before, after = values[:at], values[at:]
-    if min(len(before), len(after)) >= _SIDE and chance < _CHANCE:
+    if min(len(before), len(after)) >= _SIDE:
         low, high = median(before), median(after)
         noise = max(deviation(before), deviation(after))
-        middle = (low + high) / 2
         apart = min(
             sum(value < middle for value in before) / len(before), sum(value > middle for value in after) / len(after)
         )
-        if high > _SLOWER * low and high - low > _NOISE * noise and apart >= _APART:
-            at = _sharpen(values, at, middle)
-            place = pairs[at][0]
-            return _slower(curve, place, low, high, noise, rate=rate)
+        # of few steps the test finds no change, however clear it is: it goes by their ranks alone
+        clear = chance < _CHANCE or (apart == 1 and high - low > _CLEAR * noise)
+        if clear and high > _SLOWER * low and high - low > _NOISE * noise and apart >= _APART:
+            return _slower(curve, pairs[at][0], low, high, noise, rate=rate)
     return _drift(curve, pairs, rate=rate)
 
 

@@ -192,6 +192,7 @@ _MILLI = re.compile(r"\bms\b|milli|\(ms\)")
 def meaning(text: str) -> Name | None:
     """Return what a printed name means; None if it is of no kind that is judged."""
     shown = " ".join(text.replace("\\t", " ").strip(" \t\"'[](){}<>,;|*-").split())
+    shown += ")" * (shown.count("(") - shown.count(")"))  # that of a unit: `elapsed time per iteration (ms)`
     # `trainLoss` is two words, `LR` one
     low = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", shown).lower()
     words = [word for word in _SPLIT.split(low) if word]
