@@ -142,7 +142,7 @@ def _end_of_group(scope: Scope) -> OffStack | None:
             )
             names = {dotted_name(c.func).rpartition(".")[2] for c in within if isinstance(c, ast.Call)}
             if call is not None and names & {_DESTROYS, _SET_UP}:
-                return OffStack("called", ast.unparse(call.func), call, scope) if _DESTROYS in names else None
+                return OffStack("destroyed", ast.unparse(call.func), call, scope) if _DESTROYS in names else None
         if isinstance(up, FUNCTIONS):
             return None
         inner = up
@@ -158,8 +158,9 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _is_never_entered(around: ast.AST, program: Program, scope: Scope) -> bool:
     """True for a function that no line of its file calls and no frame is in."""
-    named = isinstance(around, FUNCTIONS) and program.code.class_of(around) is None
-    return named and not program.code.callers.get(around) and all(s.node is not around for s in (scope, *scope.callers))
+    if not isinstance(around, FUNCTIONS) or program.code.class_of(around) is not None:
+        return False
+    return not program.code.callers.get(around) and all(s.node is not around for s in (scope, *scope.callers))
 
 
 def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:

@@ -34,7 +34,7 @@ def of_shapes(account: Account, output: str) -> Fault | None:
     shares = {old / new for old, new in apart}
     world = next((int(f.text) for f in account.facts if f.name == "world size" and f.text.isdecimal()), 0)
     share = shares.pop() if len(apart) > 1 and len(shares) == 1 else 0
-    if share > 1 and share.is_integer() and world and not world % int(share):
+    if share > 1 and share == int(share) and world and not world % int(share):
         said += f", and so with {len(rows)}: a rank has one of {int(share)} parts, the checkpoint the whole"
         return Fault(said, "load the whole state before the model is split, or each rank's part with torch's DCP.")
     if len(apart) != 1:

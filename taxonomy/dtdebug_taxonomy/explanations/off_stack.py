@@ -38,7 +38,7 @@ def missing_set_up(account: Account) -> Missing | None:
         if end is None or option is None or end.value.text != "False":
             return Missing(said, "set the group up on every rank, whatever the test says.", first)
         return Missing(f"{said}, and {decide(end)}", f"pass `{option['name']}`.", end)
-    if first is not None and first.how == "called" and not _DEFINES.match(first.place.code):
+    if first is not None and first.how == "destroyed":
         said = f"`{first.value.name}()` has destroyed it ({where(first.place)})"
         return Missing(said, f"call `{first.value.name}` after the last use of the group.", first)
     if first is not None and first.how == "called" and _DEFINES.match(first.place.code):

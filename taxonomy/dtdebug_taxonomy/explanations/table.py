@@ -126,6 +126,7 @@ RULES = (
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
     Rule("name that a message lists", source_check.explain_listed_name, Standing.SETTLED),
     Rule("test of a library", account.explain_guard, Standing.SETTLED),
+    Rule("room of an engine", engine_share.explain_no_room, Standing.PROVEN),
     Rule("message orders", message.explain_order, Standing.NAMED),
     Rule(
         "finding of the writer",

@@ -737,7 +737,7 @@ dist.all_reduce(torch.ones(1))
 def test_what_has_destroyed_the_group_before_its_use_is_named(tmp_path, ends):
     """Here or in a function of the program; a set-up after it makes a new one."""
     first = account(tmp_path, ENDED.format(ends)).links[0]
-    assert ("called", ends, 13) == (first.how, first.place.code, first.place.line)
+    assert ("destroyed", ends, 13) == (first.how, first.place.code, first.place.line)
 
 
 def test_parameters_are_not_frozen_by_a_function_that_nobody_calls(tmp_path):

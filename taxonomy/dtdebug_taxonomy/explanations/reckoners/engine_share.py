@@ -23,6 +23,36 @@ _MEMORY = frozenset({"D.1.2", "D.1.6", "C.1", "C.2"})
 """Symptoms of memory that runs out, in training and while models are loaded."""
 _LARGE = 0.5
 """Share above which little is left for a model with its optimizer."""
+_WHOLE = 0.9
+"""Share that is not worth raising."""
+_GIB = r"-?\d{1,4}(?:\.\d{1,4})? ?GiB"
+_NO_ROOM = lazy_re(
+    rf"Available KV cache memory: (?P<left>-{_GIB})|No available memory for the cache blocks"
+    rf"|(?P<needed>{_GIB}) KV cache is needed, which is larger than the available KV cache memory \((?P<has>{_GIB})\)"
+)
+_WEIGHTS = lazy_re(rf"Model loading took (?P<weights>{_GIB})")
+
+
+def explain_no_room(context: Context) -> Iterator[Explanation]:
+    """Yield the share in which an engine finds no room for its cache beside the weights that it has loaded."""
+    text = context.incident.texts
+    refused, found = _NO_ROOM.search(text), _SHARE.search(text)
+    if refused is None or found is None or float(found["share"]) >= _WHOLE:
+        return
+    weights = _WEIGHTS.search(text)
+    room = f"{refused['needed']} are needed and {refused['has']} are left" if refused["needed"] else "none is left"
+    room = f"{refused['left']} are left" if refused["left"] else room
+    held = f" beside {weights['weights']} of weights" if weights is not None else ""
+    yield explanation_for(
+        context.symptom,
+        f"{found['name']} = {found['share']} is too small a share of the GPU for the engine: {room} for its KV cache"
+        f"{held}",
+        "The engine takes that share of the whole device for weights, activations and cache; what others use counts.",
+        f"Raise {found['name']} above {found['share']}, as far as the training beside it leaves room; or a shorter"
+        " maximum length, or the engine's weights over more GPUs.",
+        0.7,
+        reason_of_figures(context.incident, "engine-has-too-little", refused),
+    )
 
 
 def explain(context: Context) -> Iterator[Explanation]:
