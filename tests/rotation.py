@@ -48,6 +48,7 @@ GROUPS = (
     _group(4, "faults", "a_job_with_a_fault_under_dtdebug_run_gets_the_right_verdict"),
     _group(6, "verdicts", "a_hang_that_was_measured_is_the_verdict_however_the_job_ends"),
     _group(4, "verdicts", "a_rank_that_finished_while_others_need_it_has_left"),
+    _group(4, "verdicts", "a_job_that_is_ended_before_the_verdict_tells_the_test_that_parted_its_ranks"),
     _group(4, "verdicts", "a_rank_that_hangs_before_any_group_exists_is_seen_though_it_computed_at_the_first_look",
            "what_nothing_explains_is_not_understood_and_ended_only_if_asked_for_by_name",
            "a_job_that_is_slow_is_not_ended"),

@@ -393,6 +393,8 @@ def _spans(node: Test, scope: Scope) -> tuple[tuple[tuple[int, int], ...], tuple
     if scope.program is None:
         return held, failed, ""
     behind = _span(_after(node, scope.program))
+    if isinstance(node, ast.While) and not failed and _is_broken(node, scope.program):
+        return held, (), ""
     if isinstance(node, LOOPS):
         return held, failed or behind, ""
     leaving = node.body[-1] if isinstance(node.body[-1], _LEAVING) else None
@@ -405,6 +407,12 @@ def _spans(node: Test, scope: Scope) -> tuple[tuple[tuple[int, int], ...], tuple
     if node.orelse and isinstance(node.orelse[-1], _LEAVING):
         held += behind
     return held, failed, word
+
+
+def _is_broken(loop: ast.stmt, program: Program) -> bool:
+    """True if a `break` may leave a loop: that a rank is behind it says nothing of the test."""
+    breaks = (program.code.ancestors(each) for each in program.code.nodes(ast.Break))
+    return any(next((up for up in ancestors if isinstance(up, LOOPS)), None) is loop for ancestors in breaks)
 
 
 def _after(node: ast.stmt, program: Program) -> Sequence[ast.stmt]:

@@ -44,8 +44,9 @@ WAITING = [rank(n, WAITS, waits=True) for n in (0, 1, 3)]
 def test_who_is_waited_for_is_said(states, said, monkeypatch, tmp_path):
     """Nothing if all are at work, as in a first step that compiles."""
     monkeypatch.setattr(words, "ask_ranks", lambda *_, **__: LiveRanks(states=tuple(states)))
+    seen = words.first_look(tmp_path)
 
-    assert words.first_word(tmp_path, 15.2).rpartition("nothing moved")[0].rstrip(",; ") == said
+    assert words.first_word(tmp_path, seen, 15.2).rpartition("nothing moved")[0].rstrip(",; ") == said
 
 
 def test_a_job_that_stands_is_told_once_before_the_verdict(monkeypatch, tmp_path):
@@ -57,7 +58,8 @@ def test_a_job_that_stands_is_told_once_before_the_verdict(monkeypatch, tmp_path
     said, asked = [], []
     speaker = type("Speaker", (), {"remark": lambda _, text: said.append(text), "say": lambda *_: None})()
     hosts = type("Hosts", (), {"reporter": lambda _: ""})()
-    monkeypatch.setattr(monitors, "first_word", lambda _, s: asked.append(s) or ("" if len(asked) == 1 else "slow"))
+    monkeypatch.setattr(monitors, "first_look", lambda _: ())
+    monkeypatch.setattr(monitors, "first_word", lambda _, __, s: asked.append(s) or ("" if len(asked) == 1 else "slow"))
     watched = monitors.Monitor(RunFolder(tmp_path), None, speaker, Options(), hosts)
     for standing in (15.0, 31.0, 46.0):
         if standing >= watched._foretell_after:

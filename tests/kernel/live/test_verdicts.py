@@ -52,6 +52,10 @@ for step in range(4):
     dist.all_reduce(total)
 if fault == "sleep" and rank == 1:
     time.sleep(100)
+while fault == "leaves":
+    dist.all_reduce(total)
+    if rank + 1 > 1:
+        break
 if fault == "idle":
     wait_for_nothing()
 if fault == "left" and rank == 1:
@@ -161,6 +165,19 @@ def test_a_hang_that_was_measured_is_the_verdict_however_the_job_ends(start, tmp
     assert before["claims"] == after["claims"]
     assert (2, 2) == (after["coverage"]["ranks"], after["coverage"]["expected"])
     assert {"D.2.1"} == {found["diagnosis"]["symptoms"][0]["code"] for found in (before, after)}
+
+
+def test_a_job_that_is_ended_before_the_verdict_tells_the_test_that_parted_its_ranks(start, tmp_path):
+    """As by timeout(1) or a scheduler, which end the launcher and the ranks at once: nobody can be asked then."""
+    job, until = start("leaves", "--hang-after", "100"), time.monotonic() + LIMIT
+    while len(list((tmp_path / "run" / "flight").glob("*"))) < 1 and time.monotonic() < until:
+        time.sleep(0.2)  # it asks for dumps when nothing has moved for a while
+    time.sleep(5)  # records are written again every two seconds, without what only a question brings
+    os.killpg(job.pid, signal.SIGTERM)
+    job.wait(timeout=LIMIT)
+
+    headline = said(tmp_path)["answer"]["headline"]
+    assert headline == "Only rank 1 passes `rank + 1 > 1` (train.py:41)."
 
 
 def test_a_job_that_is_slow_is_not_ended(start, tmp_path):

@@ -320,6 +320,22 @@ main(Trap())
     assert len(tests) == 3
 
 
+def test_a_loop_that_is_broken_off_says_nothing_of_its_test(program):
+    """A rank behind it may have left by the `break`."""
+    ranks = program("""\
+def main(on, stop):
+    while on:
+        if stop():
+            break
+        wait()
+    wait()
+main(True, stop)
+""")
+    one, other = (ranks.state(rank, stop=lambda rank=rank: rank == 1) for rank in (1, 0))
+    found, _ = parted(ranks, one, other, kind="extra")
+    assert found is None or found.text != "on"
+
+
 def test_reading_is_bounded(program):
     tests = "".join(f"    if values[{n}] > {n}:\n        pass\n" for n in range(300))
     ranks = program(f"def main(values):\n{tests}    wait()\nmain([0] * 300)\n")

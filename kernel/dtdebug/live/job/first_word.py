@@ -24,9 +24,14 @@ _AT_WORK = {
 }  # fmt: skip
 
 
-def first_word(folder: RunFolder, seconds: float) -> str:
+def first_look(folder: RunFolder) -> tuple[RankState, ...]:
+    """Return the living ranks as their agents answer at once."""
+    states = ask_ranks(folder, twice=False, timeout=_PATIENCE).states
+    return tuple(s for s in states if s.alive and s.rank is not None)
+
+
+def first_word(folder: RunFolder, states: Sequence[RankState], seconds: float) -> str:
     """Return who is waited for, and since when; nothing if no rank waits for another one."""
-    states = [s for s in ask_ranks(folder, twice=False, timeout=_PATIENCE).states if s.alive and s.rank is not None]
     waiting = [s for s in states if s.pending is not None]
     if not waiting:
         return ""

@@ -16,7 +16,7 @@ from dtdebug.live.hosts.launcher_state import waiting
 from dtdebug.live.hosts.presence import HostView, Presence
 from dtdebug.live.job import progress
 from dtdebug.live.job.conclude import conclude, essence, printed_output
-from dtdebug.live.job.first_word import AFTER, first_word
+from dtdebug.live.job.first_word import AFTER, first_look, first_word
 from dtdebug.live.job.judge import analyse_records
 from dtdebug.live.job.observe import LiveRanks, alive, ask_ranks, before_interrupt, exchange_views, last, merge_states
 from dtdebug.live.job.printed_curves import PrintedCurves, fault_notes, final_lines
@@ -60,6 +60,8 @@ class Monitor:
         self._deaths, self._memory, self._progress = Deaths(folder), MemoryKills(), Progress(time.monotonic())
         self._records: list[RankState] = []
         self._seen = LiveRanks()
+        self._early: LiveRanks | None = None
+        """What was seen at the first word, before the verdict."""
         self._asked = False
         self._printed: str | None = None
         """Output of the job when the user ended it."""
@@ -219,9 +221,16 @@ class Monitor:
         return any(r.initialized or (r.world_size or 0) > 1 for r in self._records)
 
     def _foretell(self, standing: float) -> None:
-        """Say who is waited for, once: a look that asks the ranks' agents only, no verdict."""
+        """Say who is waited for, once: a look that asks the ranks' agents only, no verdict.
+
+        What it sees is kept for a job that somebody ends before the verdict: no rank answers then.
+        """
         self._foretell_after = standing + AFTER
-        if not self._hosts.reporter() and (word := first_word(self._folder, standing)):
+        if self._hosts.reporter():
+            return
+        states = first_look(self._folder)
+        if word := first_word(self._folder, states, standing):
+            self._seen = self._early = LiveRanks(states=states)
             self._speaker.remark(word)
             self._foretell_after = float("inf")
 
@@ -230,6 +239,8 @@ class Monitor:
         self._moves = self._moves + 1 if moved else 0
         if self._moves < 2:
             return
+        if self._seen is self._early:
+            self._seen = LiveRanks()
         if self._reported is not None and not (self.stopped or self.interrupted or self._deaths.alarm.is_set()):
             self._speaker.remark("the job moves again")
             self._hang = None

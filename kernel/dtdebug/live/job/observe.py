@@ -119,7 +119,9 @@ def merge_states(before: Iterable[RankState], after: Iterable[RankState]) -> tup
         old = early.pop((state.host, state.pid or 0), None)
         if old is not None:
             if state.stack and state.stack != old.stack:  # it has moved: drop what it was in
-                old = msgspec.structs.replace(old, native=(), pending=None, waiting=None, beside=(), system={})
+                old = msgspec.structs.replace(
+                    old, native=(), pending=None, waiting=None, beside=(), branches=(), system={}
+                )
             state = msgspec.structs.replace(  # noqa: PLW2901 - the same rank, completed
                 state,
                 stack=state.stack or old.stack,
@@ -127,6 +129,7 @@ def merge_states(before: Iterable[RankState], after: Iterable[RankState]) -> tup
                 pending=state.pending or old.pending,
                 waiting=_fuller(state.waiting, old.waiting),
                 beside=state.beside or old.beside,
+                branches=state.branches or old.branches,
                 system=state.system or old.system,
                 groups=state.groups or old.groups,
                 gil_held=state.gil_held or (old.gil_held and not state.stack),
