@@ -100,6 +100,23 @@ def test_each_state_is_read(said, kind, ranks, words):
     assert words in verdict.summary
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        text(rest="DEAD\n  99999999 job processes are considered dead (unreachable)\n"),
+        text(rest="TIMEOUT\n  Encountered 99999999 communication timeouts\n"),
+        text(rest="#0-0 (cf264af53edbe986) INCOMPLETE\n  Missing communicator data from 99999999 ranks\n"),
+        text().partition("Errors\n===")[0],
+        json.dumps({"nccl_version": "2.29.1", "communicators": [{"hash": "0x1", "size": 8, "ranks": [{"rank": 0}]}]}),
+    ],
+)
+def test_a_status_that_is_not_wholly_understood_clears_nobody(said):
+    verdict, _ = verdict_of(read_status(said))
+
+    assert verdict.kind == "not_understood"
+    assert "Whether NCCL's RAS reports a fault is not known" in verdict.summary
+
+
 WATCHED = "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n======\n"
 GONE = "[2026-10-03 22:20:41] PEER_DEAD: Process 77 on node 10.0.0.2 managing GPU 1\n"
 EVENT = json.dumps({"timestamp": "2026-10-03 22:20:41", "group": "LIFECYCLE", "event": "PEER_DEAD", "details": "",

@@ -40,6 +40,12 @@ _TABLE = re.compile(
     r"\s{0,8}(?P<group>\d{1,6})\s{1,12}(?P<comms>\d{1,7})\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,15}\s{1,12}(?P<size>\d{1,7})"
     r"\s{1,12}\d{1,8}\s{1,12}(?P<status>[A-Z,]{2,60})\s{1,12}(?P<errors>[A-Z,]{2,60})\s*\Z"
 )
+_LISTS = re.compile(r"Errors|Warnings")
+"""Headings of the lists of what is wrong."""
+_HEADS = re.compile(r"={3,80}|[A-Z]{2,30}")
+"""Their rules, and the kind of the entries below: `DEAD`."""
+_SHOWN = 120
+_CUT = "its list of errors is not in the text"
 _TOTALS = re.compile(r"\s{0,8}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s*\Z")
 
 
@@ -126,6 +132,9 @@ class _Reader:
         self._version = ""
         self._totals: tuple[int, int, int] | None = None
         self._watched = False
+        self._listed = False
+        self._summed = False
+        self._unread = ""
         self._checks: dict[str, list[str]] = {"OK": [], "INFO": []}
 
     def take(self, line: str) -> None:
@@ -160,8 +169,16 @@ class _Reader:
             self._totals = int(m[1]), int(m[4]), int(m[5])
         elif m := _VERSION.match(text):
             self._version = m["version"]
-        elif text == "Job summary":
-            self._known = True
+        else:
+            self._of_lists(text)
+
+    def _of_lists(self, text: str) -> None:
+        """Note which lists of errors there are, and the first line of them that is not understood."""
+        if text == "Job summary":
+            self._known = self._summed = True
+        self._listed |= _LISTS.fullmatch(text) is not None
+        if self._listed and not (_LISTS.fullmatch(text) or _HEADS.fullmatch(text)):
+            self._unread = self._unread or f"not understood is {text[:_SHOWN]!r}"
 
     def _is_of_monitor(self, text: str) -> bool:
         m = _EVENT.match(text)
@@ -212,6 +229,12 @@ class _Reader:
         if not self._known:
             return None
         nodes, processes, gpus = self._totals or (None, None, None)
+        empty = (
+            f"what is wrong with communicator {c.name} is not understood"
+            for c in self._comms.values()
+            if not (c.missing or c.missing_number or c.mismatches or c.errors)
+        )
+        cut = _CUT if self._summed and not self._listed else ""
         return Status(
             version=self._version,
             communicators=tuple(comm.build() for comm in self._comms.values()),
@@ -228,6 +251,7 @@ class _Reader:
             watched=self._watched,
             passed=tuple(self._checks["OK"]),
             issues=tuple(self._checks["INFO"]),
+            unread=self._unread or next(empty, "") or cut,
         )
 
 
@@ -329,7 +353,15 @@ def _of_json(document: _Document) -> Status:
         gpus=max((c.size or 0 for c in document.communicators), default=0),
         dead=tuple(dead.values()), dead_number=len(dead), silent=tuple(silent.values()), silent_number=len(silent),
         timeouts=document.ras.timeouts_count,
+        unread=next(_ranks_left_out(document), ""),
     )  # fmt: skip
+
+
+def _ranks_left_out(document: _Document) -> Iterator[str]:
+    for each in document.communicators:
+        listed = len(each.ranks) + len(each.missing_ranks)
+        if listed < (each.size or 0):
+            yield f"{listed} of the {each.size} ranks of communicator {each.hash[:_SHOWN]} are listed"
 
 
 def _of_events(events: Sequence[_Document]) -> list[Status]:

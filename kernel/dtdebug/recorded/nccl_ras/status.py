@@ -78,3 +78,5 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Checks of its diagnostics that report nothing."""
     issues: tuple[str, ...] = ()
     """Lines of its diagnostics about what may need a look."""
+    unread: str = ""
+    """What of it was not understood: then it clears no rank."""

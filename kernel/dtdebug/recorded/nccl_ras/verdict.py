@@ -19,8 +19,16 @@ def verdict_of(statuses: Sequence[Status]) -> tuple[Verdict, str]:
     """Return the verdict on the latest status, and the next step in words.
 
     A rank that is behind in one status is no culprit: NCCL runs ahead of its own counting. If the counts of two
-    statuses are equal, the others wait for it.
+    statuses are equal, the others wait for it. A status that is not wholly read clears nobody.
     """
+    found, step = _verdict_of(statuses)
+    if found.kind != "none" or not statuses[-1].unread:
+        return found, step
+    said = f"Whether NCCL's RAS reports a fault is not known: {statuses[-1].unread}."
+    return Verdict(kind="not_understood", summary=said), _NEXT
+
+
+def _verdict_of(statuses: Sequence[Status]) -> tuple[Verdict, str]:
     now = statuses[-1]
     before = statuses[-2] if len(statuses) > 1 else None
     if now.dead_number:
