@@ -57,12 +57,21 @@ def mask_snapshot(snapshot: Snapshot) -> Snapshot:
     return msgspec.structs.replace(snapshot, **parts, later=tuple(_without(each, values) for each in snapshot.later))
 
 
+def mask_record(record: T) -> T:
+    """Return a record to store without secrets in any of its texts; itself if it holds none."""
+    values = _values_of(record)
+    return _without(record, values) if values else record
+
+
 def _values(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the values to mask in the texts of a snapshot, longest first."""
+    return _values_of([getattr(snapshot, name) for name in (*_READ, "later")])
+
+
+def _values_of(record: object) -> tuple[str, ...]:
     found: set[str] = set()
-    for name in (*_READ, "later"):
-        for text in _texts(msgspec.to_builtins(getattr(snapshot, name))):
-            found |= _secrets(text)[1]
+    for text in dict.fromkeys(_texts(msgspec.to_builtins(record))):
+        found |= _secrets(text)[1]
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
@@ -78,8 +87,13 @@ def _of_long(text: str) -> tuple[str, frozenset[str]]:
     return redact.mask_secrets(text)
 
 
+@lru_cache(maxsize=8192)  # ranks hold the same texts
+def _of_short(text: str) -> tuple[str, frozenset[str]]:
+    return redact.mask_secrets(text)
+
+
 def _secrets(text: str) -> tuple[str, frozenset[str]]:
-    return _of_long(text) if len(text) > 1_000 else redact.mask_secrets(text)
+    return _of_long(text) if len(text) > 1_000 else _of_short(text)
 
 
 def _without(value: T, values: Sequence[str]) -> T:
@@ -113,6 +127,8 @@ def _without_rest(text: str, values: Sequence[str]) -> str:
     """Mask part of a secret at the end of a truncated text."""
     body = text.rstrip(".")
     for value in values:
+        if value[:_CUT] not in body[-512:]:
+            continue
         for size in range(min(len(value), len(body), 512) - 1, _CUT - 1, -1):
             if body.endswith(value[:size]):
                 return body[: len(body) - size] + redact.MASK

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dtdebug.privacy.redact import MASK, arguments, mask
 
-__all__ = ["KEPT_VARIABLES", "MASK", "allowed_variables", "arguments", "clean", "complain", "mask", "one_line", "plain"]
+__all__ = [
+    "KEPT_VARIABLES",
+    "MASK",
+    "allowed_variables",
+    "arguments",
+    "clean",
+    "clean_command",
+    "complain",
+    "mask",
+    "one_line",
+    "plain",
+]
 
 _ESCAPE = re.compile(
     r"\x1b\[[0-?]{0,32}[ -/]{0,8}[@-~]"  # CSI
@@ -54,6 +65,11 @@ def plain(text: str) -> str:
 def one_line(text: str, most: int) -> str:
     """Return the cleaned text in one line of at most `most` characters; only the beginning of a long text is read."""
     return " ".join(clean(text[: 4 * most]).split())[:most]
+
+
+def clean_command(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command line to store or show: an option masks the word after it."""
+    return tuple(clean(word) for word in arguments(words))
 
 
 def complain(text: str) -> None:

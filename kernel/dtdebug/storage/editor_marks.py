@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dtdebug.privacy.sanitize import clean
 from dtdebug.storage import state_dir
 from dtdebug_taxonomy import named_files
 
@@ -57,7 +58,7 @@ def _locate_mark(mark: Mark) -> Mark:
         return mark
     path = Path(mark.file).absolute()
     words = mark.words or named_files.source_line(path, mark.line)
-    return msgspec.structs.replace(mark, file=str(path), words=words[:_WORDS])
+    return msgspec.structs.replace(mark, file=str(path), words=clean(words)[:_WORDS])
 
 
 def job_of(command: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from dtdebug.live.job import output_store, recent_runs, report
 from dtdebug.live.job.observe import merge_states
 from dtdebug.live.job.restarts import attempts
 from dtdebug.live.probe.liveness import Progress, waits
+from dtdebug.storage import state_dir
 from dtdebug.storage.run_folder import Run, RunFolder
 from dtdebug_taxonomy.model.ranks import CallSite, Frame, Group, Operation, RankState, Verdict
 from dtdebug_taxonomy.presentation.case_json import Case
@@ -519,6 +520,23 @@ def test_a_healthy_job_is_not_changed(tmp_path):
 
     assert (0, sorted(plain.stdout.splitlines())) == (done.returncode, sorted(done.stdout.splitlines()))
     assert plain.stderr == done.stderr
+
+
+def test_the_folder_of_a_run_holds_no_secret_but_what_the_job_printed():
+    """In the command, in the line that raised, in the message and, without its name, behind it."""
+    secret = "hunter2Zq9xWv77Lk"
+    code = (
+        "import sys\nimport torch.distributed as dist\nsecret = sys.argv[2]\n"
+        f"raise ValueError(f'AWS_SECRET_ACCESS_KEY={{secret}} is refused; {{secret}} is wrong', 'password={secret}')\n"
+    )
+    alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    done = python(code, "--password", secret, env={**os.environ, **alone})
+    found = {f.name: f.read_bytes() for f in only_run().path.rglob("*") if f.is_file()}
+
+    assert done.returncode == 1
+    assert "verdict.json" in found
+    assert {name for name, data in found.items() if secret.encode() in data} == {"output.log"}
+    assert not any(secret.encode() in f.read_bytes() for f in state_dir.folder().glob("*.json"))
 
 
 @pytest.mark.ranks

@@ -21,6 +21,7 @@ from dtdebug.live.agent import membership
 from dtdebug.live.agent.endpoint import TOKEN, token
 from dtdebug.live.agent.exit_hooks import Leaving, notice
 from dtdebug.live.agent.watcher import Watcher
+from dtdebug.privacy.sanitize import clean_command
 from dtdebug.storage import VARIABLE, state_dir
 from dtdebug.storage.run_folder import Run, RunFolder
 
@@ -108,7 +109,8 @@ def _launch_folder() -> RunFolder:
         made = _existing(state_dir.home() / "runs" / f"run-{digest}")
     if not (made.path / "run.json").exists():
         top = os.getppid() if membership.is_named() else os.getpid()
-        made.save_run(Run(command=tuple(sys.orig_argv), started=time.time(), host=socket.gethostname(), pid=top))
+        words = clean_command(sys.orig_argv)
+        made.save_run(Run(command=words, started=time.time(), host=socket.gethostname(), pid=top))
     return made
 
 

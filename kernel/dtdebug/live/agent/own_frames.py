@@ -44,7 +44,7 @@ def describe_frames(frames: list[FrameType], *, code: bool) -> tuple[Frame, ...]
             file=f.f_code.co_filename,
             line=f.f_lineno or 0,
             function=f.f_code.co_name,
-            code=current_line(f) if code and (f is frames[-1] or is_user(f)) else "",
+            code=clean(current_line(f)) if code and (f is frames[-1] or is_user(f)) else "",
         )
         for f in frames
     )
@@ -83,7 +83,7 @@ def raised_at(trace: TracebackType | None) -> tuple[Frame, ...]:
     while trace is not None:
         file, number = trace.tb_frame.f_code.co_filename, trace.tb_lineno or 0
         text = linecache.getline(file, number, trace.tb_frame.f_globals).strip()[:200]
-        frames.append(Frame(file=file, line=number, function=trace.tb_frame.f_code.co_name, code=text))
+        frames.append(Frame(file=file, line=number, function=trace.tb_frame.f_code.co_name, code=clean(text)))
         trace = trace.tb_next
     return tuple(frames[-_INNER:])
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from dtdebug.live.hosts.job_plan import plan, ranks_command
-from dtdebug.live.hosts.presence import GONE, clean_command, itself, make, own_file_name, read_hosts, save_host
+from dtdebug.live.hosts.presence import GONE, itself, make, own_file_name, read_hosts, save_host
 from dtdebug.live.probe.liveness import living
-from dtdebug.privacy.sanitize import one_line
+from dtdebug.privacy.sanitize import clean_command, one_line
 from dtdebug.storage.run_folder import Run, RunFolder
 from dtdebug_taxonomy.model.hosts import Host
 

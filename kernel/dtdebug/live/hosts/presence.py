@@ -25,7 +25,7 @@ import msgspec
 from dtdebug.live.hosts import launcher_state
 from dtdebug.live.hosts.job_plan import plan
 from dtdebug.live.probe.liveness import Death
-from dtdebug.privacy.sanitize import clean
+from dtdebug.privacy.sanitize import clean_command
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
 from dtdebug.storage.untrusted import clean_struct
@@ -151,11 +151,13 @@ class Presence:
 
     def contribute(self, seen: HostView) -> None:
         """Leave this host's observation for the host that reports."""
+        from dtdebug.privacy.boundary import mask_record
+
         here = socket.gethostname()
         own = [s for s in seen.states if s.host == here]
         with suppress(OSError):
             path = self._folder.hosts / f"{own_file_name()}.seen"
-            files.write(path, msgspec.json.encode(msgspec.structs.replace(seen, states=tuple(own))))
+            files.write(path, msgspec.json.encode(mask_record(msgspec.structs.replace(seen, states=tuple(own)))))
 
     def reporter(self) -> str:
         """Return the host that reports instead of this one; empty if this one does, from now on."""
@@ -238,11 +240,6 @@ def itself(command: Sequence[str]) -> Host:
 
 def _job(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {name: variables[name][:200] for name in _JOB if name in variables}
-
-
-def clean_command(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without secrets."""
-    return tuple(clean(word) for word in command)
 
 
 def save_host(folder: RunFolder, host: Host) -> None:

@@ -330,4 +330,6 @@ def load_case(folder: RunFolder) -> Case | None:
 
 
 def _save(folder: RunFolder, found: Case) -> None:
-    files.write(folder.verdict, msgspec.json.encode(found))
+    from dtdebug.privacy.boundary import mask_record
+
+    files.write(folder.verdict, msgspec.json.encode(mask_record(found)))

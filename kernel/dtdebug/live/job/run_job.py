@@ -33,7 +33,7 @@ from dtdebug.live.job.output_store import fork, wait_for_exit
 from dtdebug.live.job.printed_curves import final_lines, with_curves
 from dtdebug.live.job.relay import Relay, RelayedStream, channels
 from dtdebug.live.job.reporter import Options, Speaker
-from dtdebug.privacy.sanitize import arguments, clean
+from dtdebug.privacy.sanitize import clean_command
 from dtdebug.storage import editor_marks, state_dir
 from dtdebug.storage.run_folder import Run, RunFolder
 
@@ -213,7 +213,7 @@ class _Job:
         with suppress(OSError):
             self._folder.save_run(
                 Run(
-                    command=tuple(clean(word) for word in arguments(self._command)),
+                    command=clean_command(self._command),
                     started=self._begun,
                     finished=finished,
                     host=socket.gethostname(),
