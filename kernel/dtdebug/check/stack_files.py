@@ -195,7 +195,8 @@ def _stacks(snapshot: Snapshot) -> dict[int | None, tuple[Frame, ...]]:
 
 def _sources(stacks: Mapping[int | None, Sequence[Frame]], culprits: Sequence[int]) -> dict[str, Code]:
     """Return the user's own Python files, culprits' first; the parser is imported only if there is one."""
-    order = sorted(stacks, key=lambda rank: rank not in culprits)
+    first = {*culprits}
+    order = sorted(stacks, key=lambda rank: rank not in first)
     files = dict.fromkeys(f.file for rank in order for f in reversed(stacks[rank]))
     sources: dict[str, Code] = {}
     project: Project | None = None

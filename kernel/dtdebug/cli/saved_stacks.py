@@ -130,7 +130,7 @@ def _read_once(verdict: Verdict) -> Verdict:
 
 def _without_sure_world(verdict: Verdict, found: Stacks, progress: dict[int, str]) -> Verdict:
     """Return the verdict, or the places of the ranks if it rests on these being all ranks, which no file says."""
-    if verdict.kind not in ("fabric", "not_understood"):
+    if verdict.kind not in ("fabric", "not_understood") and not found.is_cut:
         return verdict
     places: dict[str, list[int]] = {}
     for state in found.states:
@@ -204,7 +204,7 @@ def _notes(found: Stacks, verdict: Verdict) -> tuple[str, ...]:
     if found.left_out:
         notes.append(f"left out: {clean(', '.join(found.left_out))}")
     notes += [f"left out: {clean(Path(name).name)} is {what}" for name, what in found.others[:_NAMED]]
-    return tuple(notes)
+    return tuple(sorted(notes, key=lambda note: found.is_cut and not note.startswith("left out")))
 
 
 def _process_words(state: RankState) -> str:

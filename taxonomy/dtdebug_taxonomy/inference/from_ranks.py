@@ -42,7 +42,8 @@ def manifestation(s: Snapshot) -> Answer:
         return ("exception", f"{spell(first.ranks, _FEW)} raised it") if first is not None else None
     if v is None or v.kind == "none" or not v.waiting or any(r.alive is False for r in s.ranks):
         return None
-    live = any(r.rank in v.waiting and r.pending is not None for r in s.ranks) or any(
+    waiting = {*v.waiting}
+    live = any(r.rank in waiting and r.pending is not None for r in s.ranks) or any(
         c.what == "unmoved"
         for c in v.claims  # no rank calls a collective: all wait for the store, for example
     )

@@ -78,7 +78,8 @@ def following(verdict: Verdict, states: Sequence[RankState], folder: RunFolder |
     here = [s for s in living if s.host in ("", socket.gethostname())]
     if verdict.kind in ("none", "dead", "left") or not here:
         return ""
-    chosen = [s for s in here if s.rank in (verdict.culprits or verdict.waiting)] or here
+    named = {*(verdict.culprits or verdict.waiting)}
+    chosen = [s for s in here if s.rank in named] or here
     target = clean(str(folder.path)) if folder is not None else str(chosen[0].parent or chosen[0].pid)
     if lacking := _lacking(chosen, target):
         return lacking

@@ -22,6 +22,7 @@ def not_understood(
     dark = tuple(s.rank for s in living if s.alive is None and s.pid and s.rank is not None)
     unseen = tuple(s.rank for s in living if s.alive is None and not s.pid and s.rank is not None)
     ranks = tuple(s.rank for s in still if s.rank is not None)
+    stuck = {*ranks}
     twice = [s for s in still if progress.get(s.rank or 0) == "stuck"]
     claims: list[Claim] = []
     if twice:
@@ -30,7 +31,7 @@ def not_understood(
     claims += counters(still)
     for state in still[:64]:
         claims += [c for c in claims_of(state) if c.what == "system" or (c.what == "waits" and c.words)]
-    claims += [claim_on("moved", [s]) for s in living if s.rank not in ranks and s.alive is not None][:8]
+    claims += [claim_on("moved", [s]) for s in living if s.rank not in stuck and s.alive is not None][:8]
     claims += [ending(s) for s in states if s.alive is False][:8]
     rows = [_short(c) for c in claims if c.what in ("waits", "at")][:3]
     known = f": {'; '.join(rows)}" if rows else ""

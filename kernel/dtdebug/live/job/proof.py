@@ -74,9 +74,12 @@ def blocked_for_good(edges: Mapping[int, Iterable[int]], over: Iterable[int]) ->
     """Return the ranks that wait for each other or for one that never continues, directly or through others."""
     over = {*over}
     found, waits = {*edges}, {rank: {*awaited} for rank, awaited in edges.items()}
-    while free := {rank for rank in found if waits[rank].isdisjoint(found | over)}:
+    while True:
+        bound = found | over
+        free = {rank for rank in found if waits[rank].isdisjoint(bound)}
+        if not free:
+            return bound
         found -= free
-    return found | over
 
 
 def _edges(states: Sequence[RankState], awaits: Edges) -> dict[int, set[int]]:

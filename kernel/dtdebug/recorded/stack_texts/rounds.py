@@ -26,6 +26,8 @@ from dtdebug_taxonomy.stacks.wait_operations import by_stack, operation
 
 _LIMIT = 16 << 20
 """Maximum characters read of a file: one of a thousand ranks has 10 MB."""
+_PROCESSES = 1 << 14
+"""Maximum number of processes that are looked at, in all files."""
 _AMONG = ("collective", "store", "rendezvous")
 _PREFERRED = {"py-spy --json": 6, "py-spy": 5, "pystack": 4, "faulthandler": 3, "gdb": 2}
 _LAUNCHES = ("torch/distributed/elastic/agent/", "torch/distributed/launch", "torch/distributed/run.py",
@@ -45,6 +47,8 @@ class Stacks(NamedTuple):
     tools: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     """Files with stacks of other programs, and what those are."""
+    is_cut: bool = False
+    """True if there is more than was read: then other ranks may explain what these wait for."""
 
     @property
     def states(self) -> tuple[RankState, ...]:
@@ -89,6 +93,9 @@ def read_stacks(files: Sequence[Path]) -> Stacks:
         for name, processes in _with_labels(read)
         for process in processes
     ]
+    if len(found) > _PROCESSES:
+        cut.append(f"{len(found) - _PROCESSES:,} of {len(found):,} processes")
+        del found[_PROCESSES:]
     ranks, left_out = _only_ranks(found)
     rounds = _in_rounds(ranks)
     numbers, numbered = _ranks([row[-1].process for row in rounds])
@@ -103,7 +110,7 @@ def read_stacks(files: Sequence[Path]) -> Stacks:
         for look in range(looks)
     ]
     tools = tuple(dict.fromkeys(seen.process.tool for seen in found if seen.process.tool))
-    return Stacks(tuple(states), (*left_out, *cut), numbered, tools, tuple(others))
+    return Stacks(tuple(states), (*left_out, *cut), numbered, tools, tuple(others), bool(cut))
 
 
 def _processes(text: str) -> Iterator[TextProcess]:
