@@ -31,11 +31,12 @@ from dtdebug.cli import main as command
 from dtdebug.cli.main import main
 from dtdebug.live.probe.pyspy_output import frame_of
 from dtdebug.recorded.flight_recorder import analyse
-from dtdebug.recorded.job_logs import workers
+from dtdebug.recorded.job_logs import streams, workers
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
 from dtdebug.recorded.job_logs.reduce import NoCollector, part_of
 from dtdebug.recorded.log_files import sources
 from dtdebug.recorded.log_files.sources import LogSource
+from dtdebug.recorded.stack_texts import rounds
 from dtdebug.storage import budget, command_timer, state_dir
 from dtdebug.storage.run_archive import UnpackError, unpack
 from dtdebug_taxonomy import named_files
@@ -287,6 +288,49 @@ def test_a_log_that_takes_far_longer_than_its_size_is_left_and_that_is_said(
     said = " ".join(capsys.readouterr().out.split())
     assert "of 2000 printer" in said
     assert next(asked) < 100
+
+
+@pytest.mark.parametrize("bound", ["printers", "time"])
+@pytest.mark.parametrize("given", [["job.log"], ["job.log", "launcher.log"]])
+def test_where_not_all_printers_are_read_no_rank_is_named_and_nothing_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bound: str, given: list[str]
+) -> None:
+    """Of four ranks the first two are read: that the third printed no time-out, or raised first, is not known."""
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(streams, "_PRINTERS", 2 if bound == "printers" else 1 << 14)
+    asked = itertools.cycle((False, False, True))
+    monkeypatch.setattr(budget.Budget, "is_late", lambda _: bound == "time" and next(asked))
+    steps = "".join(f"[rank{r}]: 2026-03-01 10:00:{s:02} step {s} loss 1.0\n" for s in range(1, 9) for r in range(4))
+    waits = "[rank{0}]: [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, "
+    waits += "NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600095 milliseconds before timing out.\n"
+    raised = '[rank{0}]: Traceback (most recent call last):\n[rank{0}]:   File "/a/t.py", line 3, in f\n'
+    raised += "[rank{0}]: ValueError: bad\n"
+    (tmp_path / "launcher.log").write_text("launcher: starting 4 processes\n")
+    for shown in ("", "".join(waits.format(r) for r in (0, 1, 3)), "".join(raised.format(r) for r in (1, 2))):
+        (tmp_path / "job.log").write_text(steps + shown)
+        status = main(["diagnose", *given])
+        said = " ".join(capsys.readouterr().out.split())
+        assert status == 1
+        assert "of 4 printers" in said
+        if len(given) > 1 or shown.startswith("[rank0]"):
+            assert "Rank 1 " not in said
+            assert "Rank 2 " not in said
+
+
+def test_stacks_of_too_many_processes_are_read_in_part_and_name_no_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rounds, "_PROCESSES", 3)
+    process = 'Process {0}: python -u train.py\nPython v3.11\n\nThread {0} (idle): "MainThread"\n'
+    reduce = "    all_reduce (torch/distributed/distributed_c10d.py:2800)\n    step (train.py:9)\n\n"
+    (tmp_path / "stacks.txt").write_text(
+        "".join(process.format(n) + ("    load (train.py:5)\n\n" if n == 11 else reduce) for n in range(10, 16))
+    )
+    assert main(["diagnose", "--format", "json", str(tmp_path / "stacks.txt")]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"]["culprits"] == []
+    assert "left out: 3 of 6 processes" in " ".join(found["notes"])
 
 
 def test_time_that_reading_logs_takes_grows_with_their_size_once_for_each() -> None:

@@ -169,7 +169,7 @@ def _print_logs(reading: Reading, asked: Asked, rows: Job | None) -> None:
     else:
         plain = reading.completed_line or reading.build_errors is not None
         print(f"dtdebug: {_event_of(reading)}" if plain else f"dtdebug: {_event_of(reading)}\n{_ASK}")
-    if shown is not None and (line := render.unread_line(shown)):
+    if line := render.unread_line(reading.unread if shown is None else shown.unread):
         print(line)
 
 
@@ -217,7 +217,8 @@ def _event_of(reading: Reading) -> str:
         return clearance.not_understood(reading.share)
     if not d.happened:
         measure = f": {reading.share.words}" if reading.share.lines else ""
-        return f"No known failure in {_extent(reading.snapshot)}{measure}."
+        what = "what was read of " if reading.unread else ""
+        return f"No known failure in {what}{_extent(reading.snapshot)}{measure}."
     share = reading.share
     what = "No known failure of distributed training" if share.is_enough else f"Not understood: {share.words}"
     return f"{d.happened}\n{what}: it may be the program's own."

@@ -124,6 +124,8 @@ class Reading(NamedTuple):
     """All ranks of the job, if its logs were read as such."""
     seconds: float = 0.0
     curves: CurveReading | None = None
+    unread: tuple[str, ...] = ()
+    """What was not read of the one log, where its ranks were looked for."""
 
     @property
     def share(self) -> Share:
@@ -205,6 +207,8 @@ class Reading(NamedTuple):
             return "program_error"
         if self.is_prose or self.is_complaint:
             return "not_understood"
+        if self.unread:
+            return "unread"
         known = self.share.is_enough or not self.snapshot.output.strip() or self.completed_line
         return "no_failure" if known and not self.alarm[0] else "not_understood"
 
@@ -226,7 +230,7 @@ def read_logs(logs: Logs, asked: Asked) -> Reading:
     if reading.found or reading.diagnosis.ordinary or reading.diagnosis.happened:
         return _ended_from_outside(logs, asked) or _with_silent(reading, logs, asked)
     job = read_job(logs, asked)
-    return job if job.job is not None and job.job.tells_more else reading
+    return job if job.job is not None and job.job.tells_more else _with_unread(reading, job)
 
 
 def _ended_from_outside(logs: Logs, asked: Asked) -> Reading | None:
@@ -251,9 +255,16 @@ def _with_silent(reading: Reading, logs: Logs, asked: Asked) -> Reading:
     job = read_job(logs, asked)
     of_text, of_job = snapshot.verdict, job.snapshot.verdict
     silence = of_text is None or of_text.kind in ("not_arrived", "not_understood")
-    if silence and of_job is not None and of_job.kind == "dead":
+    noted = _with_unread(_with_notes(reading, job.snapshot.notes), job)
+    if silence and of_job is not None and (of_job.kind == "dead" or noted.unread):
         return job
-    return _with_notes(reading, job.snapshot.notes)
+    return noted
+
+
+def _with_unread(reading: Reading, job: Reading) -> Reading:
+    from dtdebug.recorded.job_logs.clearance import left_out
+
+    return reading if job.job is None else reading._replace(unread=tuple(left_out(job.job)))
 
 
 def _with_notes(reading: Reading, notes: Sequence[str]) -> Reading:

@@ -26,7 +26,7 @@ from dtdebug.recorded.job_logs import (
 from dtdebug.recorded.job_logs.first_failures import FirstFailure, first_failures, followers
 from dtdebug.recorded.job_logs.merged_output import MergedOutput
 from dtdebug.recorded.job_logs.new_lines import NewShape
-from dtdebug.recorded.job_logs.part import Part, Stream
+from dtdebug.recorded.job_logs.part import Part, Stream, is_cut_short
 from dtdebug.recorded.job_logs.slowness import Slowness
 from dtdebug.recorded.job_logs.stream_summary import BELOW
 from dtdebug.recorded.job_logs.surroundings import of_ranks
@@ -130,6 +130,7 @@ def _ends_after(s: Stream, last: Stream) -> bool:
 
 
 _EVENTS = 256
+_LATE = "Which rank failed first is not known: not all that they printed was read in time."
 _ABSENT = 2
 """Silent ranks per printing rank from which printing is the exception."""
 
@@ -311,12 +312,28 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         spans=_spans(by_rank, first, cascade, silent),
         places=laid.places,
     )
+    if is_cut_short(part):
+        return _without_ranks(job)
     is_open = job.went_on is not None and not (over or verdict or slow.is_slow)
     stop = stopped_logs(now, max(len(by_rank), world)) if is_open else None
     return (
         job
         if stop is None
         else msgspec.structs.replace(job, verdict=stop, snapshot=msgspec.structs.replace(snapshot, verdict=stop))
+    )
+
+
+def _without_ranks(job: Job) -> Job:
+    """Return a job that accuses no rank: those that were left out may have failed first, or gone on.
+
+    An end from outside is what a line says, whoever else printed.
+    """
+    verdict = job.verdict
+    if verdict is not None and verdict.names_ranks and job.ended is None:
+        verdict = Verdict(kind="not_understood", summary=_LATE)
+    snapshot = msgspec.structs.replace(job.snapshot, verdict=verdict, late=(), notes=())
+    return msgspec.structs.replace(
+        job, verdict=verdict, snapshot=snapshot, first=(), silent=(), absent=(), behind=(), slowness=Slowness()
     )
 
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import msgspec
 
 from dtdebug.recorded.log_files.excerpt import LogError
+from dtdebug.storage.budget import LATE
 from dtdebug_taxonomy.knowledge.hardware import Event
 
 VERSION = 5
 EXAMPLES = 8
 """Maximum number of streams with the same telling lines that keep their text; others keep identity and times."""
+TOO_MANY, TOO_SLOW, TOO_LONG = "printers: too many", "printers: too slow", "takes too long, or one read with it"
 _STREAMS, _EVENTS, _NOTES = 1 << 18, 1 << 14, 200
 
 
@@ -124,6 +126,11 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of lines that were looked at to measure how much is understood."""
     known: int = 0
     """Number of those that are of training."""
+
+
+def is_cut_short(part: Part) -> bool:
+    """True if the time was up, or a bound met, before all printers of the logs were read."""
+    return any(note.endswith((TOO_MANY, TOO_SLOW, TOO_LONG, LATE)) for note in part.unread)
 
 
 def merge(parts: Iterable[Part]) -> Part:

@@ -118,13 +118,13 @@ def _row(name: str, words: str) -> str:
 
 def _coverage_line(job: Job, seconds: float) -> str:
     on = f" on {job.hosts:,} host{'s' * (job.hosts != 1)}" if job.hosts else ""
-    unread = unread_line(job) or "read: all"
+    unread = unread_line(job.unread) or "read: all"
     return f"{job.ranks:,} rank{'s' * (job.ranks != 1)}{on}, {_size(job.size)} in {seconds:.1f} s; {unread}"
 
 
-def unread_line(job: Job) -> str:
+def unread_line(unread: Sequence[str]) -> str:
     """Return how many files were not read, or only in part, and why the first was not; nothing if all were."""
-    return f"not read: {len(job.unread)} ({plain(job.unread[0], 120)})" if job.unread else ""
+    return f"not read: {len(unread)} ({plain(unread[0], 120)})" if unread else ""
 
 
 def _size(count: int) -> str:

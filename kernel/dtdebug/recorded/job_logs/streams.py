@@ -12,7 +12,7 @@ from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs import line_printer, standing_ranks, training_steps
 from dtdebug.recorded.job_logs.last_program import last_begin
 from dtdebug.recorded.job_logs.line_judge import Judge, shape
-from dtdebug.recorded.job_logs.part import Stream, TellingLine
+from dtdebug.recorded.job_logs.part import TOO_MANY, TOO_SLOW, Stream, TellingLine
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
 from dtdebug.recorded.job_logs.second_pass import TO_THE_END, last_of_each, lines_of_shapes
 from dtdebug.recorded.job_logs.stream_summary import (
@@ -42,6 +42,8 @@ _STATES = 3
 _EXCEPTION = 4
 """Printers for each that stopped before the end of a log, from which it is looked for in the rest of the log."""
 _WORDS, _SHORT = 800, 240
+_PRINTERS = 1 << 13
+"""Maximum number of printers of one log that are looked at."""
 
 
 class KeptLog(NamedTuple):
@@ -125,10 +127,9 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
     wanted = {row.number for row in both if judge.tells(row.raw)}
     spent = budget.current()
     for looked, rows in enumerate(by_who.values()):
-        if spent.is_late():
-            text.skipped.append(
-                f"{source.name}: the lines of {len(by_who) - looked} of {len(by_who)} printers: too slow"
-            )
+        if looked == _PRINTERS or spent.is_late():
+            why = TOO_MANY if looked == _PRINTERS else TOO_SLOW
+            text.skipped.append(f"{source.name}: the lines of {len(by_who) - looked} of {len(by_who)} {why}")
             return
         lined = [row for _, row in rows]
         mine = [row for row in lined if row.number in wanted]

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import clean
-from dtdebug.recorded.job_logs.part import Part, decode, encode
+from dtdebug.recorded.job_logs.part import TOO_LONG, Part, decode, encode
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
 from dtdebug.recorded.job_logs.reduce import Collector, NoCollector, part_of
 from dtdebug.recorded.log_files.sources import LogSource
@@ -109,7 +109,7 @@ def _timed_part(logs: Sequence[LogSource], whose: Sequence[LogOwner], collector:
 _ENDED: dict[type[BaseException], str] = {
     BrokenProcessPool: "what read it was ended from outside",
     MemoryError: "takes too much memory, or one read with it",
-    command_timer.OverBudgetError: "takes too long, or one read with it",
+    command_timer.OverBudgetError: TOO_LONG,
 }
 
 
