@@ -318,6 +318,22 @@ def test_where_not_all_printers_are_read_no_rank_is_named_and_nothing_is_cleared
             assert "Rank 2 " not in said
 
 
+@pytest.mark.parametrize(
+    "message", ["RuntimeError: NCCL error", "my.own.ShardError: no such shard", "KeyboardInterrupt"]
+)
+def test_logs_that_end_in_an_exception_that_nothing_explains_are_not_called_healthy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], message: str
+) -> None:
+    monkeypatch.setenv("DTDEBUG_STATE", str(tmp_path / "state"))
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(f"step 1 loss 2.0\nstep 2 loss 1.9\n{message}\n")
+    assert main(["triage", "--processes", "1", str(tmp_path)]) == 1
+    assert "no rank failed" not in capsys.readouterr().out
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.log").write_text(f"step 1 loss 2.0\n{message}\nstep 2 loss 1.9\nstep 3 loss 1.9\n")
+    assert main(["triage", "--processes", "1", str(tmp_path)]) == 0
+
+
 def test_stacks_of_too_many_processes_are_read_in_part_and_name_no_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

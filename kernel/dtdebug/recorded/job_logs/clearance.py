@@ -17,6 +17,8 @@ def status_of(job: Job, *, found: bool) -> Status:
         return "failed"
     if left_out(job):
         return "unread"
+    if job.exception is not None:
+        return "not_understood"
     if not job.share.is_enough and not job.hardware and job.ended is None:
         return "not_understood"
     return "healthy" if job.went_on is not None else "no_failure"

@@ -6,6 +6,7 @@ failures interprets them.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -130,6 +131,7 @@ def _ends_after(s: Stream, last: Stream) -> bool:
 
 
 _EVENTS = 256
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,60}(?:Error|Exception|Interrupt|Exit)(?:: |\s*\Z)")
 _LATE = "Which rank failed first is not known: not all that they printed was read in time."
 _ABSENT = 2
 """Silent ranks per printing rank from which printing is the exception."""
@@ -182,6 +184,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Last step of training, if no rank failed and no log ends in a failure."""
     ended: Event | None = None
     """Event that ended the job from outside, if no rank failed before."""
+    exception: tuple[str, int, str] | None = None
+    """File, number and text of the last line of an exception that ends a log and that nothing explains."""
     restarts: int = 0
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
@@ -306,6 +310,7 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         is_completed=bool(done) and not (first or silent or end or found.exits),
         went_on=_went_on(now, first, verdict, silent),
         ended=end if over else None,
+        exception=next((_place(s) for s in now if _ends_in_exception(s)), None) if not (well or verdict) else None,
         restarts=last,
         verdict=verdict,
         snapshot=snapshot,
@@ -388,9 +393,20 @@ def _went_on(
     # if a launcher reported a failure before its ranks trained in the same log, that was an earlier program
     trained = {s.file: s.progress.line for s in sorted(streams, key=_progress) if s.progress is not None}
     ends = [s for s in streams if s.end and (s.rank is not None or trained.get(s.file, 0) <= _spoke(s) + BELOW)]
-    if first or silent or named or not steps or ends:
+    if first or silent or named or not steps or ends or any(map(_ends_in_exception, streams)):
         return None
     return max(steps)
+
+
+def _ends_in_exception(s: Stream) -> bool:
+    """True if a stream has no step below the last line of an exception, with or without its traceback."""
+    last = s.ending
+    body = "" if last is None else prefixes.without_prefixes(last.text).body
+    return last is not None and last.line > _progress(s) and _EXCEPTION.match(body) is not None
+
+
+def _place(s: Stream) -> tuple[str, int, str] | None:
+    return None if s.ending is None else (s.file, s.ending.line, prefixes.without_prefixes(s.ending.text).body)
 
 
 def _progress(s: Stream) -> int:

@@ -45,6 +45,9 @@ def first_event(job: Job, d: Diagnosis) -> str:
         return "no rank failed: the training was completed."
     if happened:
         return first_line(d)
+    if job.exception is not None:
+        file, line, text = job.exception
+        return f"Not understood: {file}:{line} ends a log with {plain(text, _WORDS)!r}, and nothing known explains it."
     if clearance.status_of(job, found=False) == "not_understood":
         return clearance.not_understood(job.share)
     what = "what was read of these logs" if job.unread else "these logs"
