@@ -334,6 +334,32 @@ def test_logs_that_end_in_an_exception_that_nothing_explains_are_not_called_heal
     assert main(["triage", "--processes", "1", str(tmp_path)]) == 0
 
 
+@pytest.mark.parametrize("time", [1e300, -1e18, 1e12])
+def test_a_summary_of_logs_is_read_in_bounded_memory_whatever_its_times(tmp_path: Path, time: float) -> None:
+    told = f'[[3,"ValueError: x",{time},{time}]]'
+    stream = '{{"file":"r{0}.log","rank":{0},"host":"h{0}","began":{1},"last":{1},"first":{1},"line":3,"told":{2}}}'
+    for n in range(2):
+        made = stream.format(n, time, told)
+        (tmp_path / f"part-{n}.json").write_text(f'{{"files":1,"streams":[{made}],"read":["r{n}.log"]}}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", "triage", "--full", *map(str, tmp_path.glob("*.json"))],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False, text=True,
+        env={**os.environ, "DTDEBUG_STATE": str(tmp_path / "state")},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "2 ranks on 2 hosts" in done.stdout
+    assert "internal error" not in done.stderr
+
+
+def test_times_that_no_calendar_has_end_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = random.Random(SEED)
+    shown = ("9999-12-31 23:59:59.9", "0001-01-01 00:00:00", "1970-01-01 00:00:00+99:99", "0000-00-00 00:00:00")
+    rows = (f"[rank{n % 8}]: {rng.choice(shown)} step {n} loss {rng.random()}\n" for n in range(2000))
+    (tmp_path / "job.log").write_text("".join(rows))
+    assert main(["triage", str(tmp_path / "job.log")]) in (0, 1)
+    assert "internal error" not in capsys.readouterr().err
+
+
 def test_stacks_of_too_many_processes_are_read_in_part_and_name_no_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from dtdebug.errors import UsageError
@@ -82,6 +83,9 @@ def _as_part(source: LogSource) -> Part | None:
     try:
         with safe_open.log(source.path) as file:
             begin = file.read(400)
-            return decode(begin + file.read(_PART), source.name) if is_part(begin) else None
+            if not is_part(begin):
+                return None
+            size = min(os.fstat(file.fileno()).st_size, _PART)  # for as many bytes as are asked for, memory is taken
+            return decode(begin + file.read(size), source.name)
     except OSError:
         return None  # reading it as a log reports why

@@ -89,10 +89,10 @@ def _years(time: float | None, middle: float) -> float:
     """Return the seconds between a time and the others if these are whole years plus or minus some days."""
     if time is None or abs(time - middle) < _NEAR:
         return 0.0
-    own = datetime.fromtimestamp(time, UTC)
     try:
+        own = datetime.fromtimestamp(time, UTC)
         moved = own.replace(year=datetime.fromtimestamp(middle, UTC).year).timestamp()
-    except ValueError:  # the 29th of February
+    except (ValueError, OverflowError, OSError):  # the 29th of February, or no date at all
         return 0.0
     return time - moved if abs(moved - middle) < _NEAR else 0.0
 

@@ -194,4 +194,8 @@ def decode(data: bytes, name: str) -> Part:
 
 def is_part(begin: bytes) -> bool:
     """True if a file with this beginning is a part."""
-    return begin.startswith((b'{"v":', b'{"files":')) and b'"streams":' in begin[:400] and b"\n" not in begin[:400]
+    return (
+        begin.startswith((b'{"v":', b'{"files":'))
+        and b'"streams":' in begin[:400]
+        and b"\n" not in begin[:400].rstrip()
+    )

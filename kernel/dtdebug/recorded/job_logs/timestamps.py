@@ -18,6 +18,8 @@ _NAMED = re.compile(rb"\b(" + b"|".join(_MONTHS) + rb") {1,2}(\d{1,2}) (?:(\d{4}
 _SLASHED = re.compile(rb"\b(\d\d)/(\d\d)/(\d{4})[ ,]{1,2}" + _CLOCK + rb"(?: ([AaPp][Mm])\b)?")
 _EPOCH = re.compile(rb"\[?(1\d{9}\.\d{1,9})\b")
 _FIELD = re.compile(rb'"@?(?:ts|time|timestamp|asctime)" ?: ?"([^"]{8,60})"')
+_LATEST = 32_503_680_000
+"""Beginning of the year 3000: what a clock is moved by leaves any earlier time a date."""
 _RECORD = 4_000
 """Bytes of a JSON line searched for its time."""
 
@@ -34,6 +36,11 @@ def when(line: bytes, year: int, zone: float = 0.0) -> float | None:
 
 @lru_cache(maxsize=8192)  # several callers ask for the same line
 def _of(head: bytes, year: int, zone: float) -> float | None:
+    found = _parse(head, year, zone)
+    return found if found is not None and 0 <= found < _LATEST else None
+
+
+def _parse(head: bytes, year: int, zone: float) -> float | None:
     try:
         if found := _ISO.search(head):
             ahead = zone if found[8] is None else _ahead(found[8])
@@ -92,9 +99,16 @@ def _ahead(zone: bytes | None) -> float:
 
 def format_clock(seconds: float | None) -> str:
     """Format a time as `03:36:40`; empty for None."""
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S")
+    return _formatted(seconds, "%H:%M:%S")
 
 
 def stamp(seconds: float | None) -> str:
     """Format a time as `2026-11-22 03:36:40`, as programs read it; empty for None."""
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return _formatted(seconds, "%Y-%m-%d %H:%M:%S")
+
+
+def _formatted(seconds: float | None, form: str) -> str:
+    try:
+        return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):  # in a part that was given
+        return ""
