@@ -137,8 +137,8 @@ def ordinary(knowledge: Knowledge, incident: Incident, findings: Sequence[Findin
     if not (snapshot.output.strip() or snapshot.exception) and _ALONE.search(snapshot.situation):
         told = "What is described is a program of one process on one device; nothing of distribution is seen in it."
         return told, False
-    error = _error_at_hand(snapshot.exception) or _last_error(snapshot.output) or _last_error(snapshot.situation)
-    error = error or _known_message(knowledge, incident, findings)
+    error = _error_at_hand(snapshot.exception) or _last_error(snapshot.output, incident)
+    error = error or _last_error(snapshot.situation) or _known_message(knowledge, incident, findings)
     if error.startswith("terminate called") and (said := layer_report(incident.log.lines)) is not None:
         error = _short(said.message, "")
     for pattern, means in _PLAINLY:
@@ -173,12 +173,17 @@ def _error_at_hand(exception: ExceptionInfo | None) -> str:
     return f"{_short(info.type.rsplit('.', 1)[-1], info.message)}{place}"
 
 
-def _last_error(text: str) -> str:
-    """The last exception of a text with the user's own line, else its first line that reports an error."""
+def _last_error(text: str, incident: Incident | None = None) -> str:
+    """The last exception of a text with the user's own line, else its first line that reports an error.
+
+    Without a line where the log holds that exception and can't tell its lines from those of another process.
+    """
     lines = [line[:1_000].rstrip() for line in text.split("\n")[-_LINES:]]
     raised = last_exception("\n".join(lines))
     if raised is not None and not raised.type.endswith("Warning"):
-        frame = own_frame(raised.frames)
+        read = incident.log.events.raised if incident is not None else ()
+        mixed = any((r.type, r.message, r.frames) == (raised.type, raised.message, ()) for r in read)
+        frame = own_frame(raised.frames) if not mixed else None
         place = f" at {spell_place(frame.file, frame.line)}" if frame is not None else ""
         return f"{_short(raised.type.rsplit('.', 1)[-1], raised.message)}{place}"
     error = next((m[0] for line in lines if (m := _ERROR.match(line))), "")

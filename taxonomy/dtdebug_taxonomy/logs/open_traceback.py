@@ -48,6 +48,8 @@ class OpenTraceback:
         """Number of tracebacks of other processes whose lines are mixed with it."""
         self.mixed = self.ended = False
         """True if there was any such traceback, and if one of them has ended."""
+        self.unsure = False
+        """True if a line of code stood where it can belong to either of two places."""
 
     def mix(self) -> None:
         """Count a traceback that begins within this one."""
@@ -65,10 +67,17 @@ class OpenTraceback:
         code = {(f.file, f.line): f.code for f in self.frames if f.code}
         without = [(at, code.get((f.file, f.line))) for at, f in enumerate(self.frames) if not f.code]
         same = [at for at, known in without if known == words]
-        return (same or [at for at, known in without if known is None] or [-1])[-1]
+        new = [at for at, known in without if known is None]
+        if not same and len({(self.frames[at].file, self.frames[at].line) for at in new}) > 1:
+            self.unsure = True
+            return -1
+        return (same or new or [-1])[-1]
 
     def frames_to(self, kind: str) -> tuple[Frame, ...]:
-        """Return the frames that lead to an exception: of mixed ones, to the line that raises its class."""
+        """Return the frames that lead to an exception: of mixed ones, to the line that raises its class.
+
+        None where it is not known which line of code belongs to which place.
+        """
         name = kind.rpartition(".")[2]
         if not self.mixed:
             return tuple(self.frames)
@@ -76,7 +85,11 @@ class OpenTraceback:
         own = [at for at, raised in raising if raised == name]
         if own:
             return tuple(self.frames[: own[-1] + 1])
+        if self.unsure:
+            return ()
         others = {at for at, _ in raising}
+        if any(f.code for f in self.frames):  # what has no code yet will have it below this exception
+            others |= {at for at, f in enumerate(self.frames) if not f.code}
         last = max((at for at in range(len(self.frames)) if at not in others), default=len(self.frames) - 1)
         return tuple(self.frames[: last + 1])
 

@@ -267,13 +267,15 @@ def mixes(texts, count):
         yield "\n".join(rows)
 
 
-@pytest.mark.parametrize(("texts", "least"), [((VALUE, VALUE), 98), ((VALUE, KEY), 70)])
+@pytest.mark.parametrize(("texts", "least"), [((VALUE, VALUE), 200), ((VALUE, KEY), 105)])
 def test_mixed_tracebacks_are_taken_apart(texts, least):
-    """Each message is whole; most places are right, for equal frames of two processes have no mark."""
+    """Each message is whole; where a line of code can belong to either of two places, no place is told."""
     found = [event_reader.find_events(lines.split_lines(mix)).raised for mix in mixes(texts, 100)]
 
     assert all({r.text for r in raised} == {text.rpartition("\n")[2] for text in texts} for raised in found)
-    assert sum(all(ENDS[r.text] == r.frames[-1].line for r in raised) for raised in found) >= least
+    placed = [ENDS[r.text] == r.frames[-1].line for raised in found for r in raised if r.frames]
+    assert sum(placed) >= least
+    assert len(placed) - sum(placed) <= 2  # a frame that two processes share, below that which raised
 
 
 def test_two_lines_that_became_one_are_read_as_the_first():
