@@ -7,10 +7,10 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from dtdebug.account.objects import is_exactly, stored
+from dtdebug.account.objects import MISSING, is_exactly, stored
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, process_start
 from dtdebug_taxonomy import named_files
@@ -22,7 +22,7 @@ _READS = re.compile(
     r"(?:yaml|json|tomllib|tomli|toml|orjson)\.\w*load\w*|(?:OmegaConf|EasyDict|Config)\.(?:load|fromfile)"
     r"|\w*\.?(?:safe_load|full_load|unsafe_load)"
 )
-_MOST_BYTES, _MOST_FILES = 100_000, 8
+_MOST_BYTES, _MOST_FILES, _MOST_TABLES = 100_000, 8, 100
 _TOML = re.compile(r"""^\s*(?:["']?)(?P<key>[\w-]{1,80})["']?\s*=\s*(?P<value>.{1,200}?)\s*(?:#.*)?$""")
 
 
@@ -36,26 +36,56 @@ class Entry(NamedTuple):
     """Dotted keys: `optim.lr`."""
 
 
-def entry_of(keys: tuple[str, ...], value: object, scope: Scope) -> Entry | None:
+def entry_of(keys: tuple[str, ...], value: object, scope: Scope, owner: object = MISSING) -> Entry | None:
     """Return the only entry of the program's configuration files that has a key and a value; None if several have.
 
-    `keys`: those that the program names, the innermost last.
+    `keys`: those that the program names, the innermost last; `owner`: what the program takes the value from. An entry
+    under another key than the program names, or beside keys that the owner has not, was not read here.
     """
     if not keys or not is_exactly(value, (int, float, str)):
         return None
     programs = {s.program.file: s.program for s in (scope, *scope.callers) if s.user and s.program is not None}
     if not any(_reads_one(program) for program in programs.values()):
         return None
+    rows = [row for file in _files(scope, programs) for row in _entries(file)]
+    held = _path_to(owner, scope)
     found = [
         each
-        for file in _files(scope, programs)
-        for each, said in _entries(file)
+        for each, said in rows
         if each.keys.rpartition(".")[2] == keys[-1] and _is_same(said, value)
-    ]
+        and (f".{each.keys}".endswith(f".{held}.{keys[-1]}") if held else _is_read(each, keys, owner, rows))
+    ]  # fmt: skip
     if len(found) > 1:
         wanted = ".".join(keys)
         found = [each for each in found if f".{each.keys}".endswith(f".{wanted}")]
     return found[0] if len(found) == 1 else None
+
+
+def _path_to(owner: object, scope: Scope) -> str:
+    """Return the keys under which a dictionary of a frame holds another one; empty if none does."""
+    tables = [t for each in (scope, *scope.callers) if each.user for t in (each.local, each.world)]
+    todo = [("", value) for table in tables for value in list(table.values())[:200] if type(value) is dict]
+    for _ in range(_MOST_TABLES if type(owner) is dict else 0):
+        if not todo:
+            break
+        path, table = todo.pop()
+        for key, value in list(table.items())[:200]:
+            if type(value) is dict and type(key) is str:
+                whole = f"{path}.{key}" if path else key
+                if value is owner:
+                    return whole
+                todo.append((whole, value))
+    return ""
+
+
+def _is_read(entry: Entry, keys: tuple[str, ...], owner: object, rows: Sequence[tuple[Entry, object]]) -> bool:
+    """True if an entry can be what the program read by these keys from a mapping."""
+    own = entry.keys.split(".")[:-1]
+    others = [each.keys.split(".") for each, _ in rows if each.file == entry.file]
+    if any(key in other[:-1] and key not in own for key in keys[:-1] for other in others):
+        return False
+    beside = {other[-1] for other in others if other[:-1] == own}
+    return not is_exactly(owner, (dict,)) or beside <= {key for key in owner if type(key) is str}  # type: ignore[attr-defined]
 
 
 def keys_of(node: ast.expr) -> tuple[str, ...]:

@@ -258,7 +258,9 @@ class WayBack:
         decided = ends is not None and (is_literal(ends.value) or ends.how in ("option", "environment"))
         if decided and (ends is None or scope.value(ends.value) == value or ends.how != "default"):
             return False
-        held = entry_of(keys, value, scope)
+        asked = node.func if isinstance(node, ast.Call) else node
+        owner = scope.value(asked.value) if isinstance(asked, ast.Attribute | ast.Subscript) else MISSING
+        held = entry_of(keys, value, scope, owner)
         if held is None:
             return False
         at = Place(file=one_line(held.file), line=held.line, code=one_line(held.code))
