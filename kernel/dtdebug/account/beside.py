@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from dtdebug.account.configs import entry_of, keys_of
 from dtdebug.account.objects import MISSING, attribute, is_exactly, is_tensor, item, parts_of, stored_in_class
 from dtdebug.account.places import place
 from dtdebug.account.scopes import Scope
-from dtdebug.account.values import named
-from dtdebug_taxonomy.model.account import MAX_BESIDE, Link
+from dtdebug.account.sources import Program
+from dtdebug.account.values import named, one_line
+from dtdebug_taxonomy.model.account import MAX_BESIDE, Link, Place
 
 _SIZED = (str, list, tuple)
 _LACKS = re.compile(r"object has no attribute '(?P<name>\w{1,80})'")
@@ -34,6 +36,33 @@ def holders_beside(scope: Scope, message: str) -> Iterator[Link]:
             if _has(part, node.attr):
                 words = f"{ast.unparse(node.value)}.{name}"
                 yield Link(value=named(words, part), how="attribute", place=place(scope, node))
+
+
+def keys_unread(scope: Scope, message: str) -> Iterator[Link]:
+    """Yield the keys that the program asks for nowhere, of a mapping that lacks one; in a file, if they are there."""
+    if scope.program is None or not scope.live or scope.call is None:
+        return
+    for node in ast.walk(scope.call):
+        table = scope.value(node.value) if isinstance(node, ast.Subscript) else MISSING
+        if not isinstance(node, ast.Subscript) or not is_exactly(table, (dict,)) or len(table) > _LONG:
+            continue
+        if repr(scope.value(node.slice) if not isinstance(node.slice, ast.Constant) else node.slice.value) != message:
+            continue
+        asked = {text for file in {s.program for s in (scope, *scope.callers) if s.program} for text in _asked(file)}
+        for key in [k for k in table if type(k) is str and k not in asked]:
+            held = entry_of((*keys_of(node.value), key), table[key], scope, table)
+            at = place(scope, node)
+            at = Place(file=one_line(held.file), line=held.line, code=one_line(held.code)) if held is not None else at
+            shown = named(f"{ast.unparse(node.value)}[{key!r}]", table[key])
+            yield Link(value=shown, how="attribute" if held is None else "file", place=at)
+
+
+def _asked(program: Program) -> Iterator[str]:
+    """Yield the strings and attributes of a program, without keys at which it only puts something."""
+    put = {id(key) for each in program.code.nodes(ast.Dict) for key in each.keys}
+    put |= {id(n.slice) for n in program.code.nodes(ast.Subscript) if isinstance(n.ctx, ast.Store)}
+    yield from (n.value for n in program.code.nodes(ast.Constant) if type(n.value) is str and id(n) not in put)
+    yield from (n.attr for n in program.code.nodes(ast.Attribute))
 
 
 def wrappers_beside(scope: Scope, message: str) -> Iterator[Link]:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dtdebug.account import chain, scopes
-from dtdebug.account.beside import holders_beside, names_beside, wrappers_beside
+from dtdebug.account.beside import holders_beside, keys_unread, names_beside, wrappers_beside
 from dtdebug.account.checkpoint_keys import keys_beside
 from dtdebug.account.chosen import is_optimizer
 from dtdebug.account.objects import loaded
@@ -112,8 +112,9 @@ def explain(
 
 def _beside(stack: Sequence[Scope], scope: Scope, message: str) -> tuple[Link, ...]:
     """Return what stands beside a refused value: what has the attribute or key instead, then other names."""
-    having = (*holders_beside(scope, message), *wrappers_beside(scope, message), *keys_beside(stack, scope))
-    return (*having, *names_beside(scope))[:MAX_BESIDE]
+    having = (*holders_beside(scope, message), *wrappers_beside(scope, message))
+    keys = (*keys_beside(stack, scope), *keys_unread(scope, message))
+    return (*having, *keys, *names_beside(scope))[:MAX_BESIDE]
 
 
 def _telling(message: str) -> str:

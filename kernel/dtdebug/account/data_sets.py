@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from dtdebug.account.makers import creation
-from dtdebug.account.objects import MISSING, attribute, class_of_value, is_kind, loaded, module_of
+from dtdebug.account.makers import creation, of_class
+from dtdebug.account.objects import MISSING, attribute, class_of_value, is_exactly, is_kind, loaded, module_of
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Sources
 from dtdebug_taxonomy.source.python.names import dotted_name, keyword
@@ -48,6 +48,19 @@ def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | N
                 if isinstance(each, FUNCTIONS) and each.name in ("__getitem__", "__iter__"):
                     last = (each.end_lineno or each.lineno) + 1
                     return Scope(program.file, last, each.name, program=program, node=each, local=local)
+    return None
+
+
+def empty_part(node: ast.expr, scope: Scope, sources: Sources) -> ast.Attribute | None:
+    """Return the empty list of an object of the program whose length is the object's own: `__len__` asks for it."""
+    value = scope.value(node)
+    found = of_class(node, scope, sources) if value is not MISSING and isinstance(node, ast.Name) else None
+    for each in found[1].body if found is not None else ():
+        if isinstance(each, FUNCTIONS) and each.name == "__len__":
+            match each.body[-1]:
+                case ast.Return(value=ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(ast.Name("self"), name)])):
+                    held = attribute(value, name)
+                    return ast.Attribute(node, name) if is_exactly(held, (list, tuple, dict)) and not held else None
     return None
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dtdebug.account.expressions import how_of, position_in
+from dtdebug.account.objects import MISSING, is_exactly, item
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import cells_of, program_of
 from dtdebug_taxonomy.model.account import How
@@ -16,6 +17,7 @@ from dtdebug_taxonomy.source.python.bindings import Binding, surely_before
 from dtdebug_taxonomy.source.python.names import dotted_name
 
 _LAST = 10**9
+_PLAIN = (bool, int, float, str)
 _GROWS = frozenset({"append", "extend", "add", "update", "insert", "setdefault", "appendleft"})
 
 
@@ -71,7 +73,7 @@ def last_bindings(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
     if program is None:
         return
     rows = [row for row in program.bindings.get((home, name), ()) if row.how in ("assign", "loop", "with", "other")]
-    reaching = [row for row in rows if _reaches(row, scope)]
+    reaching = [row for row in rows if _reaches(row, scope) and not _is_other_value(name, row, scope, rows)]
     if not reaching and _in_loop(scope):  # the round before
         reaching = [row for row in rows if not _is_at(row.node, scope.line)]
     while reaching:
@@ -84,6 +86,18 @@ def last_bindings(name: str, home: ast.AST, scope: Scope) -> Iterator[Making]:
             continue
         yield from fillings(name, row, scope) or [making_of_binding(name, row, scope), *_insertions(name, row, scope)]
         return
+
+
+def _is_other_value(name: str, row: Binding, scope: Scope, rows: Sequence[Binding]) -> bool:
+    """True if the handler of an exception sets a constant, and the frame shows that the name has another value."""
+    program = scope.program
+    if program is None or not isinstance(row.value, ast.Constant) or len(rows) < 2 or not scope.live:
+        return False
+    later = (getattr(each.node, "lineno", 0) > scope.line or isinstance(each.node, ast.AugAssign) for each in rows)
+    value = item(scope.local, name)
+    if value is MISSING or any(later) or program.code.parent.get(row.node).__class__ is not ast.ExceptHandler:
+        return False
+    return type(value) is not type(row.value.value) or (is_exactly(value, _PLAIN) and value != row.value.value)
 
 
 def _test_against(node: ast.AST, scope: Scope) -> ast.expr | None:

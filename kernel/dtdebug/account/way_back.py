@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -17,9 +18,10 @@ from typing import Any
 import msgspec
 
 from dtdebug.account import evaluate, scopes
+from dtdebug.account.caught import caught_at
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
-from dtdebug.account.data_sets import loading_call, sampling_method
+from dtdebug.account.data_sets import empty_part, loading_call, sampling_method
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
@@ -56,6 +58,9 @@ _FIGURE = re.compile(r"-?\d[\d.e+-]{0,30}")
 _SIZES = re.compile(r"(?i)(?<![\w.])\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
 _NOT = re.compile(r"\b(?:must be|expected) [\w .|,]{1,60}?,? (?:not|but got|got|found) (?P<kind>[A-Za-z]\w{0,60})\b")
 """Message that refuses a value for its type."""
+_NOTHING = frozenset({"None", "0", "0.0", "[]", "{}", "()", "''"})
+_OPTION = re.compile(r"['\"](--?[\w-]{1,40})['\"]")
+_ROUNDS = frozenset({"int", "round", "ceil", "floor"})
 _TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
 
 
@@ -82,6 +87,8 @@ class WayBack:
         self._handed: list[str] = []
         """Expression that a link hands on unchanged, if it does."""
         self._scalar: list[bool] = []
+        self._sums: set[int] = set()
+        """Indices of links that compute a number of others."""
         self._ends: list[tuple[int, int]] = []
         """(Index of a link at which a value was decided, certainty)."""
         self._own: list[int] = []
@@ -101,7 +108,10 @@ class WayBack:
         ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
         if not ends:
             return -1
-        n, sure = min(ends, key=lambda end: (end[1], -self._name_link(end[0]), end[0]))
+        given = {n for n, _ in ends if _is_given(self.links[n])}  # what was typed for this run comes before a default
+        n, sure = min(ends, key=lambda end: (end[1], -self._name_link(end[0]), end[0] not in given, end[0]))
+        if not self._name_link(n) and n not in given and (combined := self._sum_of(n, [end for end, _ in ends])) >= 0:
+            return combined
         if sure == _MADE and self._scalar[0]:
             return 0  # the parts are objects, but a number was refused
         return n
@@ -158,8 +168,38 @@ class WayBack:
         return n
 
     def _name_link(self, n: int) -> int:
-        """Return how many numbers and names of the message occur in a link's value."""
-        return len(self._spoken & frozenset(_TOKEN.findall(self.links[n].value.text)))
+        """Return how many numbers and names of the message occur in a link's value.
+
+        Not those of a number that was computed of it: that a part of it is equal is chance.
+        """
+        spoken = self._spoken & frozenset(_TOKEN.findall(self.links[n].value.text))
+        at = self._parents[n]
+        while at >= 0 and spoken:
+            spoken -= frozenset((self._text(at),)) if at in self._sums else frozenset()
+            at = self._parents[at]
+        return len(spoken)
+
+    def _text(self, n: int) -> str:
+        """Return the value of a link, or of the one that it was only handed on to."""
+        while n > 0 and not self.links[n].value.text and self._parents[n] >= 0 and self._plain[self._parents[n]]:
+            n = self._parents[n]
+        return self.links[n].value.text
+
+    def _sum_of(self, n: int, ends: Sequence[int]) -> int:
+        """Return the nearest link before one that computes a number of several things which are decided, or -1."""
+        at = self._parents[n]
+        while at >= 0:
+            below = [end for end in ends if end == n or at in self._before(end)]
+            if at in self._sums and len({self.links[end].value.name for end in below}) > 1:
+                return at
+            at = self._parents[at]
+        return -1
+
+    def _before(self, n: int) -> list[int]:
+        found = []
+        while (n := self._parents[n]) >= 0:
+            found.append(n)
+        return found
 
     def follow(self, node: ast.expr, scope: Scope) -> None:
         """Follow each part of an expression back."""
@@ -316,12 +356,16 @@ class WayBack:
             reads = made.how == "file" and not self._deadline.is_over
             writer = writer_of(made, self._sources) if reads else None
             sure = (_LAUNCH if asks else _sure(made)) if writer is None else None
+            idle = self._is_of_no_use(value, shown.text, parent)
+            caught = caught_at(shown.name, made, link.depth + 1) if idle else None
+            sure = None if caught is not None else sure
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, SCALARS), sure=sure)
+            if at >= 0 and _is_sum(made.value) and _FIGURE.fullmatch(self._text(at)):
+                self._sums.add(at)
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
-            if writer is not None:
-                self._follow_writer(writer, at)
+            self._follow_hidden(caught, writer, at)
             self._tests_of(node, value, made, scope, at)
         before = made.scope
         if made.scope.line > made.line or made.scope is scope:
@@ -332,10 +376,22 @@ class WayBack:
             for leaf in leaves(part, before):
                 self._follow(leaf, before, at)
 
+    def _is_of_no_use(self, value: object, said: str, parent: int) -> bool:
+        """True for None, and for a number or container to which nothing was added, here or where it is handed on."""
+        if value is MISSING and said:
+            return said in _NOTHING
+        while value is MISSING and parent >= 0 and self._plain[parent] and not self.links[parent].value.text:
+            parent = self._parents[parent]
+        if value is MISSING and parent >= 0 and (self._plain[parent] or self.links[parent].how == "called"):
+            return self.links[parent].value.text == "None"
+        return value is None or _is_nothing(value)
+
     def _tests_of(self, node: ast.expr, value: Any, made: Making, scope: Scope, at: int) -> None:
         """Add the tests that explain what an object was made of, or why it is of this class."""
         if is_optimizer(value):
             self._add_choices(node, scope, at)
+        if value is not MISSING and (part := empty_part(node, scope, self._sources)) is not None:
+            self._follow(part, scope, at)
         if self._lacks and isinstance(made.value, ast.Call) and at >= 0 and not made.scope.live:
             self._branch_of(made, dotted_name(made.value.func).rpartition(".")[2], at)
 
@@ -368,9 +424,11 @@ class WayBack:
             shown = named(ast.unparse(test), value if type(value) is bool else MISSING)
             self._add(Link(value=shown, how="tested", place=place(home, test), depth=self._depth(parent)), parent)
 
-    def _follow_writer(self, writer: Making, parent: int) -> None:
-        """Go on with what the program wrote to a file that it reads."""
-        if writer.value is None:
+    def _follow_hidden(self, caught: Link | None, writer: Making | None, parent: int) -> None:
+        """Go on with what was passed over, or with what the program wrote to a file that it reads."""
+        if caught is not None:
+            self._add(caught, parent, sure=_DECIDED)
+        if writer is None or writer.value is None:
             return
         link = Link(value=named(ast.unparse(writer.value), MISSING), how="file",
                     place=place(writer.scope, writer.node), depth=self._depth(parent))  # fmt: skip
@@ -520,6 +578,20 @@ _PATIENCE = 20
 def _is_nothing(value: object) -> bool:
     """True for a number or container as it is before anything was added to it."""
     return (is_exactly(value, (int, float)) and value == 0) or (is_exactly(value, (list, dict, set)) and not value)
+
+
+def _is_given(link: Link) -> bool:
+    """True for an option that stands on the command line of this process."""
+    words = _OPTION.findall(link.place.code) if link.how == "option" else ()
+    return any(each.partition("=")[0] in words for each in sys.argv[1:] if each.startswith("-"))
+
+
+def _is_sum(node: ast.expr | None) -> bool:
+    """True for arithmetic, rounded or not."""
+    match node:
+        case ast.Call(args=[inner]) if dotted_name(node.func).rpartition(".")[2] in _ROUNDS:
+            return isinstance(inner, ast.BinOp)
+    return isinstance(node, ast.BinOp)
 
 
 def _hands_on(node: ast.expr | None) -> bool:

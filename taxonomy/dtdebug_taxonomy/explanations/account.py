@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from dtdebug_taxonomy.explanations import account_edits, off_stack
-from dtdebug_taxonomy.explanations.account_words import diff_of, ranks_of, where
+from dtdebug_taxonomy.explanations.account_words import diff_of, ranks_of, to_change, where
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.deciding_lines import (
@@ -24,6 +24,7 @@ from dtdebug_taxonomy.explanations.deciding_lines import (
 )
 from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
 from dtdebug_taxonomy.explanations.lost_fraction import dividing_link
+from dtdebug_taxonomy.explanations.missing_attribute import show_what_was_caught
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.inference.account_call import names_in_words
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
@@ -143,7 +144,9 @@ def _of_contract(
         fix = f"Edit {where(place)}: `{link.value.name}` is used as the number of ranks, which is {size.plain}."
     elif place is not None:
         place = account.place if link is not None and link.how == "tested" and account.place is not None else place
-        fix = f"Edit {where(place)}: {_lower(fix)}"
+        fix = f"{to_change(place, link)}: {_lower(fix)}"
+    if link is not None and link.how == "caught":
+        fix = f"Edit {where(link.place)}: {show_what_was_caught(link)}"
     told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
     return replace(told, settled=edit.meant if edit is not None else _is_settled(found, link))
 
@@ -297,6 +300,8 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
         fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}." if test else fix
     if divided is not None and link is divided:
         fix = f"Edit {where_to}: the division gives 0, so divide a larger number, or by a smaller one."
+    if link is not None and link.how == "caught":
+        fix = f"Edit {where_to}: {show_what_was_caught(link)}"
     typed = account_edits.typed_option(link)
     if typed is not None:
         fix = f"Edit {where_to}: {account_edits.UNTYPED}"

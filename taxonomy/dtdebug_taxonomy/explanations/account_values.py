@@ -21,8 +21,9 @@ def values_at_failure(account: Account) -> dict[str, str]:
 
 
 def chain_of(account: Account, words: str) -> tuple[Link, ...]:
-    """Return the way back of an expression; empty if it was not followed."""
-    return next(iter(chains_of(account, words)), ())
+    """Return the way back of an expression, of several parts the deciding one; empty if it was not followed."""
+    chains = chains_of(account, words)
+    return next((chain for chain in chains if root_in(account, chain) is not None), next(iter(chains), ()))
 
 
 def last_with_value(account: Account, words: str, text: str) -> Link | None:

@@ -15,6 +15,7 @@ from dtdebug_taxonomy.stacks.frames import short, spell_place
 from dtdebug_taxonomy.text.pattern_matcher import plain
 
 OPTION = re.compile(r"['\"](?P<name>--?[\w-]{1,40})['\"]")
+_NUMBER = re.compile(r"-?\d[\d.e+-]{0,30}")
 _AROUND = 3
 """Lines of context on each side of a changed line."""
 _LONGEST_CODE = 100
@@ -43,8 +44,20 @@ def decide(link: Link) -> str:
             return f"`{name}` is read from a file ({at})"
         case "tested":
             return f"`{name}` ({at})"
+        case "caught":
+            return f"an exception in {name} would be passed over (`{plain(link.place.code, _LONGEST_CODE)}`, {at})"
     code = plain(link.place.code, _LONGEST_CODE)
     return f"`{code}` ({at})" if code else f"`{name}` is{known} ({at})"
+
+
+def to_change(place: Place, link: Link | None) -> str:
+    """Return what a fix says first: the line to edit, or the option that was given on the command line."""
+    option = OPTION.search(link.place.code) if link is not None and link.how == "option" else None
+    if link is None or option is None or link.place != place or not _NUMBER.fullmatch(link.value.text):
+        return f"Edit {where(place)}"
+    if _default_of(link.place.code) == link.value.text:
+        return f"Edit {where(place)}"
+    return f"Change `{option['name']} {link.value.text}` on the command line ({where(place)})"
 
 
 def _default_of(code: str) -> str:

@@ -140,6 +140,8 @@ def of_none(account: Account, words: str) -> Fault:
     tree = parse_line(made)
     call = getattr(tree.body[0], "value", None) if isinstance(tree, ast.Module) and tree.body else None
     fix = f"let `{words}` be set on every path, or test it for None first."
+    if (caught := next((each for each in chain if each.how == "caught"), None)) is not None:
+        return Fault(f"`{words}` is None", "", caught)
     if (missing := off_stack.setter_never_called(account, words)) is not None:
         return Fault(f"`{words}` is None: {missing.said}", missing.fix, missing.link, missing.edit, missing.at)
     if (unmatched := of_unmatched(words, chain)) is not None:
@@ -153,6 +155,11 @@ def of_none(account: Account, words: str) -> Fault:
         said = f"`{words}` is None: `{end.place.function}` ends without a `return`"
         return Fault(said, f"return `{_target_of(end.place.code)}` there, which is made and not used.", end, edit)
     return Fault(f"`{words}` is None", fix, link)
+
+
+def show_what_was_caught(caught: Link) -> str:
+    """Return the fix where an exception was passed over."""
+    return f"put `raise` into its `except` to see what fails in {caught.value.name}."
 
 
 def _share(account: Account, chain: Sequence[Link]) -> Edit | None:

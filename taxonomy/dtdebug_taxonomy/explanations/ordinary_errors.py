@@ -20,7 +20,7 @@ from dtdebug_taxonomy.explanations.account_values import (
     root_in,
     values_at_failure,
 )
-from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, where
+from dtdebug_taxonomy.explanations.account_words import Edit, diff_of, ranks_of, replace_expression, to_change, where
 from dtdebug_taxonomy.explanations.checkpoint_keys import of_checkpoint_keys
 from dtdebug_taxonomy.explanations.checkpoint_shapes import of_shapes
 from dtdebug_taxonomy.explanations.context import Context
@@ -29,7 +29,7 @@ from dtdebug_taxonomy.explanations.deciding_lines import decided_clause, is_give
 from dtdebug_taxonomy.explanations.faults import Fault
 from dtdebug_taxonomy.explanations.launch_variables import of_unset_variable
 from dtdebug_taxonomy.explanations.misplaced_arguments import of_arguments
-from dtdebug_taxonomy.explanations.missing_attribute import of_attribute, of_none
+from dtdebug_taxonomy.explanations.missing_attribute import of_attribute, of_none, show_what_was_caught
 from dtdebug_taxonomy.explanations.missing_file import of_file
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.older_object import of_older_object
@@ -41,7 +41,7 @@ from dtdebug_taxonomy.model.account import Account, Link, Place
 from dtdebug_taxonomy.model.launch_variables import name_elsewhere
 from dtdebug_taxonomy.model.rank_ranges import ranges
 from dtdebug_taxonomy.model.snapshot import walk
-from dtdebug_taxonomy.text.near_names import near_name
+from dtdebug_taxonomy.text.near_names import akin_name, near_name
 from dtdebug_taxonomy.text.pattern_matcher import plain
 from dtdebug_taxonomy.text.value_texts import Value, read_value
 
@@ -72,6 +72,8 @@ def explain(context: Context) -> Iterator[Explanation]:
             found = found or of_samples(account, printed)
         if found is not None:
             found = of_unset_variable(found, snapshot.environment) or found
+            if found.link is not None and found.link.how == "caught":
+                found = found._replace(fix=show_what_was_caught(found.link), edit=None, likely=True)
             yield _explanation(context, account, found, accounts)
             return
 
@@ -83,7 +85,7 @@ def _explanation(context: Context, account: Account, found: Fault, accounts: Seq
     title = f"{prefix}{found.said}{decided_clause(account, found.link, found.other)}"
     place = found.at or (found.edit.place if found.edit is not None else None)
     place = place or (found.link.place if found.link is not None else account.place)
-    fix = f"Edit {where(place)}: {found.fix}" if place is not None else found.fix
+    fix = f"{to_change(place, found.link)}: {found.fix}" if place is not None else found.fix
     why = "The line that raised uses this value."
     if len(ranks) > 1 and ranks == everyone:
         why = f"Ranks {ranges(ranks)} failed alike: the program is wrong, not a rank's data."
@@ -190,7 +192,8 @@ def _of_key(account: Account) -> Fault | None:
         return None
     owner, slot, value = rows[0]
     keys = [k for k in value.keys if k != str(key)]
-    near = near_name(str(key), keys) if isinstance(key, str) else ""
+    unread = {k: each for k in keys for each in account.beside if each.value.name == f"{owner}[{k!r}]"}
+    near = near_name(str(key), keys) or akin_name(str(key), unread) if isinstance(key, str) else ""
     shown = ", ".join(repr(k) if isinstance(key, str) else k for k in keys[:_MOST_KEYS])
     more = "" if value.whole and len(keys) <= _MOST_KEYS else ", ..."
     has = f"it has {shown}{more}" if keys else "it is empty" if value.whole else "its keys are not at hand"
@@ -204,6 +207,8 @@ def _of_key(account: Account) -> Fault | None:
     link = last_with_value(account, owner, texts[owner])
     if any(each.how == "file" for each in chain):
         link = root_in(account, chain) or link
+    if near in unread and unread[near].how == "file":
+        link = unread[near]
     if near and not isinstance(slot, ast.Constant):
         said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
         return Fault(f"`{owner}` has no key {key!r}: {has}", said, link)
@@ -284,7 +289,7 @@ def _in_order(link: Link) -> Edit | None:
 
 
 _RANK_VARIABLE = re.compile(r"['\"](?:[A-Z]{1,20}_)?(?:RANK|LOCAL_RANK|PROCID|LOCALID)['\"]")
-_OUT_OF_RANGE = re.compile(r"index (?:-?\d{1,12} is )?out of range")
+_OUT_OF_RANGE = re.compile(r"index (?:-?\d{1,12} is )?out of (?:range|bounds for dimension 0)")
 
 
 def _of_index(account: Account) -> Fault | None:
@@ -304,6 +309,8 @@ def _of_index(account: Account) -> Fault | None:
     slot_words = ast.unparse(slot)
     asked = f"index {index}" if slot_words == str(index) else f"`{slot_words}` is {index}"
     said = f"`{owner}` has {length} element{'' if length == 1 else 's'}, and {asked}"
+    if (ranged := _through_all(account, owner, slot)) is not None:
+        return Fault(said, "keep the index below the length.", *ranged)
     edit = account_edits.of_number(account, slot, lambda n: 0 <= n < length)
     if edit is not None:
         return Fault(said, "keep the index below the length.", None, edit)
@@ -315,6 +322,25 @@ def _of_index(account: Account) -> Fault | None:
     short = bool(chain) and chain[0].value.name == owner
     fix = f"make `{owner}` longer than {index}." if short else "keep the index below the length."
     return Fault(said, fix, link or (chain[0] if chain else None))
+
+
+def _through_all(account: Account, owner: str, slot: ast.expr) -> tuple[Link, Edit] | None:
+    """Return the loop whose range gives an index, with the edit after which it ends where the elements do."""
+    ahead, name = 0, slot
+    match slot:
+        case ast.BinOp(left=ast.Name() as name, op=ast.Add(), right=ast.Constant(value=int() as ahead)):
+            pass
+    link = next(iter(chain_of(account, ast.unparse(name))), None) if isinstance(name, ast.Name) else None
+    made = next(iter(chain_of(account, owner)), None)
+    if link is None or made is None or link.how != "loop" or ahead < 0:
+        return None
+    above = made.place.line < link.place.line or made.place.function != link.place.function
+    match parse_line(f"{link.place.code} pass"):
+        case ast.Module(body=[ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[_] | [_, _]) as gone)]):
+            count = f"len({owner}) - {ahead}" if ahead else f"len({owner})"
+            edit = replace_expression(link.place, (gone.col_offset, gone.end_col_offset or 0), f"range({count})")
+            return (link, edit._replace(meant=False)) if edit is not None and above else None
+    return None
 
 
 def _is_rank(chain: Sequence[Link]) -> bool:
@@ -329,6 +355,8 @@ def _is_rank(chain: Sequence[Link]) -> bool:
 def _length(value: Value | None) -> int | None:
     if value is None or value.kind == "sequence":
         return value.length if value is not None else None
+    if value.kind == "tensor":
+        return value.shape[0] if value.shape else None
     held = value.fields["len"].plain if "len" in value.fields else None  # a list of modules
     return held if isinstance(held, int) else None
 
@@ -354,8 +382,9 @@ def _of_division(account: Account) -> Fault | None:
     if idle is not None:
         return idle
     chain = [each for each in chain_of(account, made) if not re.search(r"[-+*/]= ", each.place.code)]  # these change it
-    link = root_in(account, chain) or next((each for each in reversed(chain) if each.value.text), None)
-    link = link or (chain[0] if chain else None)
+    held = [each for each in chain if each.value.text]
+    zero = [each for each in held if plain_value(each.value.text) == 0]
+    link = root_in(account, chain) or next(iter((*zero[::-1], *held[::-1], *chain)), None)
     edit = account_edits.of_number(account, node, lambda n: n > 0)
     return Fault(
         f"`{words}` is 0, and the line divides by it",

@@ -11,12 +11,14 @@ import msgspec
 
 How = Literal[
     "assigned", "passed", "default", "option", "attribute", "returned", "loop", "environment", "file", "literal",
-    "called", "tested", "written", "may_write", "destroyed",
+    "called", "tested", "written", "may_write", "caught", "destroyed",
 ]  # fmt: skip
 """Origin of a value: by an assignment, as an argument of the caller, as the default of a parameter, as an
 option of the command line or a configuration, as an attribute of an object, by a function's return, from a loop, from
 the environment, from a file, as a literal, by a call into a library, or by a test that chose what it was
-made of. The last three: a line that writes the file that is missing, or may have written it, or ended the group."""
+made of. `written`, `may_write`: a line that writes the file that is missing, or may have written it. `caught`: lines
+whose exception the program passes over, so that the value is not what they were to make of it. `destroyed`: the call
+that ended the process group."""
 
 
 class NamedValue(msgspec.Struct, frozen=True, omit_defaults=True):

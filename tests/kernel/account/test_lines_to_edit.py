@@ -112,6 +112,106 @@ for _ in range(3 * 6):
     schedule.step()
 """
 
+IN_HANDLER = """def read_rates(rows):
+    rates = None
+    try:
+        rates = dict(rows)
+        rates["last"] = rates["lsat"]
+    except KeyError:
+        rates = None
+    return rates
+
+
+def use(rates):
+    return rates["first"]
+
+
+use(read_rates({"first": 1}))
+"""
+AFTER_A_LITERAL = """class Table:
+    def __init__(self, path):
+        self.rows = None
+        try:
+            self.rows = open(path).read()
+        except OSError:
+            pass
+
+
+table = Table("no/such/file")
+print(table.rows[0])
+"""
+NEVER_FILLED = """def mean(rows):
+    values = []
+    for row in rows:
+        try:
+            values.append(row["index"])
+        except Exception:
+            pass
+    return sum(values) / len(values)
+
+
+mean([{"id": 1}])
+"""
+NOT_CAUGHT = """def main():
+    try:
+        found = dict(a=1)
+    except ValueError:
+        found = None
+    return found["b"]
+
+
+main()
+"""
+EQUAL_BY_CHANCE = """from dataclasses import dataclass
+
+
+@dataclass
+class Plan:
+    epochs: int = 4
+    batch: int = 8
+    samples: int = 64
+
+
+class Schedule:
+    def __init__(self, total):
+        self.total, self.at = total, 0
+
+    def step(self):
+        self.at += 1
+        if self.at > self.total:
+            raise ValueError(f"step {self.at} of {self.total}")
+
+
+def make(rows, plan):
+    total = len(rows) * plan.epochs // 2
+    return Schedule(total)
+
+
+plan = Plan()
+rows = list(range(plan.samples // plan.batch // 2))
+schedule = make(rows, plan)
+for _ in range(len(rows) * plan.epochs):
+    schedule.step()
+"""
+GIVEN = """import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--dp", type=int, default=2)
+parser.add_argument("--tp", type=int, default=1)
+args = parser.parse_args()
+rows = [1, 2, 3]
+print(rows[args.dp * args.tp])
+"""
+OF_A_FILE = """from pathlib import Path
+
+import yaml
+
+settings = yaml.safe_load(Path(__file__).with_name("settings.yaml").read_text())
+model = settings["model"]
+model.setdefault("depth", 4)
+[1, 2][model["depth"]]
+"""
+
 
 @pytest.fixture
 def failed(tmp_path, monkeypatch):
@@ -167,6 +267,49 @@ def test_attribute_of_an_object_leads_to_the_line_that_decided_it(failed):
     """The schedule is made in a function of its own, which has returned; its number of steps is what is compared."""
     _, account = failed(SCHEDULE)
     assert deciding_line(account).place.code == "whole = batches // ranks * 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "lines"),
+    [(IN_HANDLER, 6, "lines 4-5"), (AFTER_A_LITERAL, 5, "line 5"), (NEVER_FILLED, 5, "line 5")],
+)
+def test_value_of_no_use_leads_to_the_lines_whose_exception_was_passed_over(failed, text, line, lines):
+    """Set in the handler, left as it was before the `try`, or never added to; that it was so is likely only."""
+    told = answer(failed, text)
+    assert f"an exception in {lines} would be passed over" in told.headline
+    assert (told.fix.line, told.fix.diff, told.sure) == (line, "", "likely")
+    assert f"see what fails in {lines}" in told.fix.text
+
+
+def test_handler_that_was_not_entered_explains_nothing(failed):
+    """The name has the value that the body of the `try` gave it."""
+    _, account = failed(NOT_CAUGHT)
+    assert [(each.value.name, each.place.line) for each in account.links] == [("found", 3)]
+
+
+def test_number_that_equals_a_computed_one_by_chance_does_not_decide_it(failed):
+    """The message says 8, as the batch size does; the number of steps was computed of that and two others."""
+    _, account = failed(EQUAL_BY_CHANCE)
+    assert account.links[account.root].place.code == "total = len(rows) * plan.epochs // 2"
+
+
+def test_option_that_was_given_comes_before_a_default(failed, monkeypatch):
+    """Two options make the number: the one that stands on the command line is to be changed."""
+    monkeypatch.setattr("sys.argv", ["train.py", "--tp", "3"])
+    told = answer(failed, GIVEN)
+    assert "`--tp` was given as 3" in told.headline
+    assert "Change `--tp 3` on the command line (train.py:5)" in told.fix.text
+
+
+def test_entry_of_a_file_is_told_only_if_the_value_was_read_from_it(failed, tmp_path, monkeypatch):
+    """An entry of the same name and number under another key is not where it came from."""
+    monkeypatch.setattr("dtdebug.account.configs.process_start", lambda: float("inf"))
+    (tmp_path / "settings.yaml").write_text("model:\n  width: 8\ndata:\n  depth: 4\n")
+    _, account = failed(OF_A_FILE)
+    assert not any(each.place.file.endswith(".yaml") for each in account.links)
+    (tmp_path / "settings.yaml").write_text("model:\n  width: 8\n  depth: 4\ndata:\n  size: 4\n")
+    _, account = failed(OF_A_FILE)
+    assert account.links[account.root].place.code == "depth: 4"
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
