@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from dtdebug_taxonomy.explanations import contract_repairs
 from dtdebug_taxonomy.explanations.account_words import Edit, find_spans, replace_expression
-from dtdebug_taxonomy.explanations.repair_search import Asked, Found, Repair, Way, common_edit, find_repairs
+from dtdebug_taxonomy.explanations.repair_search import Asked, Found, Repair, Way, common_edit, find_repairs, span_of
 from dtdebug_taxonomy.inference.account_call import parse_line, read_call, work_out
 from dtdebug_taxonomy.inference.contracts import Broken
 from dtdebug_taxonomy.knowledge.contracts import load_contracts
@@ -69,8 +69,31 @@ def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()
             return edit
     if given is not None and wanted is not None and (edit := contract_repairs.by_other_side(found, given)) is not None:
         return edit
+    if (edit := _undivided(found, link)) is not None:
+        return edit
     saved = of_saved_call(account)
     return saved[0] if saved is not None else None
+
+
+def _undivided(found: Broken, link: Link | None) -> Edit | None:
+    """Return the line that made a number too small without its division, if the demand is met by the whole."""
+    left, operator, right = sides(found.contract.demand)
+    if link is None or operator not in {"Lt", "LtE"}:
+        return None
+    begin, end = span_of(link)
+    known = {each.value.name: each.value.text for each in found.account.links}
+    with suppress(UnknownTermError, DemandError):
+        least, most = value_of(left, found.call.scope), value_of(right, found.call.scope)
+        match parse_line(link.place.code[begin:end]):
+            case ast.Module(body=[ast.Expr(value=ast.BinOp(left=whole, op=ast.FloorDiv(), right=by))]):
+                by_ranks = ast.unparse(by).endswith("get_world_size()")
+                divisor = str(_world(found.call)) if by_ranks else known.get(ast.unparse(by), ast.unparse(by))
+                numbers = isinstance(least, int) and isinstance(most, int) and divisor.isdigit()
+                if numbers and link.value.text == str(most) and least < most * int(divisor) + (operator == "LtE"):
+                    words = link.place.code[begin + whole.col_offset : begin + (whole.end_col_offset or 0)]
+                    edit = replace_expression(link.place, (begin, end), words)
+                    return edit._replace(meant=False) if edit is not None else None
+    return None
 
 
 def _repairs_of(found: Broken) -> Found:

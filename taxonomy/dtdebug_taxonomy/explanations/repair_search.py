@@ -217,6 +217,7 @@ def _candidates(
         edit = replace_expression(place, (first, last), text)
         changed = _parse(edit.code[begin : end + len(edit.code) - len(place.code)]) if edit is not None else None
         value = work_out_node(changed, {**others, **around}) if changed is not None else None
+        value = value or (read_value("1") if cost == _AT_LEAST else None)
         if edit is not None and value is not None and value != before:
             yield cost, edit._replace(meant=cost != _AT_LEAST), value
 
@@ -243,8 +244,16 @@ def _changes(
                     alike = known is not None and _could_be(other, known) and other != known
                     if alike and (other.plain is None or _shares_word(name, ast.unparse(part))):
                         yield _OTHER_NAME, part, name
-    if before.plain == 0 and isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+    if before.plain == 0 and _is_rounded(node):
         yield _AT_LEAST, node, f"max(1, {words})"
+
+
+def _is_rounded(node: ast.expr) -> bool:
+    """True for a number of which a part was cut off."""
+    match node:
+        case ast.Call(func=ast.Name(id="int" | "round"), args=[ast.BinOp()], keywords=[]):
+            return True
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
 
 
 def _could_be(other: Value, known: Value) -> bool:

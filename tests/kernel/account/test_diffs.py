@@ -156,6 +156,42 @@ local = int(os.environ["SLURM_LOCALID"])
 NEAR_KEY = """state = {"model": 1, "optimizer": 2, "global_step": 3}
 print(state["step"])
 """
+OTHER_KEY = """def save():
+    return {"epoch": 1, "model": 2, "optimizer": 3}
+
+
+state = save()
+print(state["model"], state["epoch"])
+print(state["opt_state"])
+"""
+INITIALS = OTHER_KEY.replace("optimizer", "learning_rate").replace("opt_state", "lr")
+ONE_TOO_FAR = """COUNT = 4
+parts = [1, 2, 3, 4]
+for i in range(1, COUNT + 1):
+    print(parts[i])
+"""
+NEXT_ONE = """def steps(parts):
+    return [parts[i + 1] - parts[i] for i in range(len(parts))]
+
+
+def pairs(parts):
+    for i in range(len(parts)):
+        print(parts[i + 1])
+
+
+pairs([1, 2, 3])
+"""
+ROUNDED = """def ramp(step, warmup):
+    return step / warmup
+
+
+def main(steps=10, share=0.05):
+    warmup = int(steps * share)
+    return ramp(1, warmup)
+
+
+main()
+"""
 SET_ELSEWHERE = """class Losses:
     def __init__(self):
         self.rows = []
@@ -209,7 +245,8 @@ def answered(folder, text, environment=None):
     ("text", "line"),
     [
         (NO_RETURN, 3), (CROSSED, 7), (VARIABLE, 3), (SETTER, 13), (WRAPPER, 20), (UNMATCHED, 1), (OTHER_LAUNCHER, 3),
-        (TEXT_OF_ENVIRONMENT, 3), (NEAR_KEY, 2), (OLDER, 18), (CROSSED_ORDER, 17),
+        (TEXT_OF_ENVIRONMENT, 3), (NEAR_KEY, 2), (OLDER, 18), (CROSSED_ORDER, 17), (OTHER_KEY, 7), (INITIALS, 7),
+        (ONE_TOO_FAR, 3), (NEXT_ONE, 6), (ROUNDED, 6),
     ],
 )  # fmt: skip
 def test_the_program_runs_with_the_diff(tmp_path, monkeypatch, text, line):
