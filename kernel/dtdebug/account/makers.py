@@ -535,6 +535,6 @@ def entered_call(home: Scope, function: ast.FunctionDef | ast.AsyncFunctionDef, 
                   world=home.world)  # fmt: skip
     if caller.local:
         given = {name: caller.value(node) for name, node in scopes.bind(call, scope).items()}
-        given = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str))}
+        given = {name: value for name, value in given.items() if is_exactly(value, (int, float, bool, str, dict))}
         scope.local = of_method(call, function, home.program, caller) | given
     return scope

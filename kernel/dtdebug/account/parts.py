@@ -88,13 +88,16 @@ def _is_own_method(node: ast.Attribute, scope: Scope) -> bool:
 def operands_of(node: ast.Call, scope: Scope) -> Iterator[ast.expr]:
     """Yield what a call that is not entered gets, and the object whose method it is."""
     whole = isinstance(node.func, ast.Attribute) and _is_object(node.func, scope)
-    if whole:  # what is called makes the value, what it gets only goes in
+    called = scope.value(node.func) if isinstance(node.func, ast.Name) else MISSING
+    if whole or (
+        called is not MISSING and scopes.is_plain_value(called)
+    ):  # what is called makes the value, what it gets only goes in
         yield node.func
     for part in (*node.args, *(k.value for k in node.keywords)):
         yield from _leaves(part, scope)
     if isinstance(node.func, ast.Attribute):
         yield from () if whole else _leaves(node.func.value, scope)
-    elif isinstance(node.func, ast.Name) and not _is_outside(node.func.id, scope):
+    elif isinstance(node.func, ast.Name) and called is MISSING and not _is_outside(node.func.id, scope):
         yield node.func
 
 

@@ -28,7 +28,7 @@ from dtdebug.account.files import writer_of
 from dtdebug.account.idle_loops import held_by, idle_loop, loader_of, rounds_around
 from dtdebug.account.last_bindings import Making, is_current
 from dtdebug.account.makers import SCALARS, makings
-from dtdebug.account.objects import MISSING, is_exactly
+from dtdebug.account.objects import MISSING, is_exactly, item
 from dtdebug.account.off_stack import OffStack
 from dtdebug.account.parts import leaves, operands_of
 from dtdebug.account.per_rank import asks_rank, differs_by_itself, is_by_rank, is_rank
@@ -292,6 +292,10 @@ class WayBack:
     def _from_file(self, node: ast.expr, value: Any, scope: Scope, parent: int) -> bool:
         """Add the line of a configuration file, where no line of the program decided a value."""
         keys = keys_of(node)
+        if value is MISSING and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            named_by = next(makings(node.value, scope, self._sources), None)  # another name of a part of the settings
+            table = named_by.scope.value(named_by.value) if named_by is not None else MISSING
+            value = item(table, node.slice.value) if is_exactly(table, (dict,)) else MISSING
         if not keys or not scope.user or not is_exactly(value, (int, float, str)):
             return False
         ends = next(makings(node, scope, self._sources), None)

@@ -120,12 +120,14 @@ def test_value_of_the_program_itself_is_not_looked_for_in_files(tmp_path, text):
 
 
 def test_two_keys_of_one_name_are_told_apart_by_what_is_around_them(tmp_path):
-    """Where that does not decide it either, nothing is said."""
+    """By the names, or by the settings that hold the part; where that does not decide it either, nothing is said."""
     both = "model:\n  at: 7\nother:\n  at: 7\n"
     text = f"import yaml\n{TAKE}cfg = yaml.safe_load(Path('run.yaml').read_text())\n"
     assert held(account(tmp_path, f"{text}take(cfg['other']['at'])\n", run_yaml=both)) == [("run.yaml", 4, "7")]
-    hidden = f"{text}m = next(iter(cfg.values()))\ntake(m['at'])\n"
-    assert not held(account(tmp_path, hidden, run_yaml=both))
+    held_there = f"{text}m = next(iter(cfg.values()))\ntake(m['at'])\n"
+    assert held(account(tmp_path, held_there, run_yaml=both)) == [("run.yaml", 2, "7")]
+    copied = f"{text}m = dict(next(iter(cfg.values())))\ntake(m['at'])\n"
+    assert not held(account(tmp_path, copied, run_yaml=both))
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,25 @@ model.setdefault("depth", 4)
 [1, 2][model["depth"]]
 """
 
+BY_ANOTHER_NAME = """from pathlib import Path
+
+import yaml
+
+
+def build(settings):
+    part = settings["model"]
+    return [0] * part["width"]
+
+
+def main():
+    settings = yaml.safe_load(Path(__file__).with_name("settings.yaml").read_text())
+    rows = build(settings)
+    print(rows[settings["at"]])
+
+
+main()
+"""
+
 
 @pytest.fixture
 def failed(tmp_path, monkeypatch):
@@ -310,6 +329,14 @@ def test_entry_of_a_file_is_told_only_if_the_value_was_read_from_it(failed, tmp_
     (tmp_path / "settings.yaml").write_text("model:\n  width: 8\n  depth: 4\ndata:\n  size: 4\n")
     _, account = failed(OF_A_FILE)
     assert account.links[account.root].place.code == "depth: 4"
+
+
+def test_entry_behind_another_name_of_its_part_is_found_in_a_function_that_has_returned(failed, tmp_path, monkeypatch):
+    """`part["width"]` is `settings["model"]["width"]`."""
+    monkeypatch.setattr("dtdebug.account.configs.process_start", lambda: float("inf"))
+    (tmp_path / "settings.yaml").write_text("at: 4\nmodel:\n  width: 3\n")
+    _, account = failed(BY_ANOTHER_NAME)
+    assert ("part['width']", "3", "width: 3") in [(e.value.name, e.value.text, e.place.code) for e in account.links]
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
