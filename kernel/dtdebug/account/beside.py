@@ -104,6 +104,8 @@ def _names(scope: Scope) -> Iterator[Link]:
     if program is None:
         return
     for (home, name), rows in program.bindings.items():
+        if name.startswith("_"):
+            continue  # what is not to be used
         row = rows[0]
         once = home is (scope.node or program.tree) and len(rows) == 1 and row.how in {"assign", "argument"}
         value = item(scope.local, name) if once and getattr(row.node, "lineno", 0) < scope.line else MISSING

@@ -109,6 +109,12 @@ def is_same_line(link: Link, account: Account) -> bool:
 
 def links_of(found: Broken) -> tuple[Link, ...]:
     """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
+    links = _links_of(found)
+    own = _of_shared(found, links)
+    return (own,) if own is not None else links
+
+
+def _links_of(found: Broken) -> tuple[Link, ...]:
     contract, account, call = found
     if (frozen := _freezing_line(account)) is not None:
         return (frozen,)
@@ -143,6 +149,19 @@ def links_of(found: Broken) -> tuple[Link, ...]:
     if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
         links.append(part)
     return tuple(links[:2])
+
+
+def _of_shared(found: Broken, links: Sequence[Link]) -> Link | None:
+    """Return the line that made the called object, if it uses the setting that the argument was decided by as well.
+
+    Another number there would change both sides of the demand.
+    """
+    contract, account, call = found
+    if "self" not in names_in(contract.demand) or "self" not in call.expressions:
+        return None
+    made = making_link(account, call.expressions["self"][0])
+    used = names_in_words(made.place.code) if made is not None else ()
+    return made if any(link.how in ENDED and link.value.name in used for link in links) else None
 
 
 def _argument_link(found: Broken, name: str) -> Link | None:

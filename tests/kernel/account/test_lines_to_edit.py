@@ -231,6 +231,23 @@ def main():
 main()
 """
 
+OF_BOTH_SIDES = """import torch
+
+
+class Tagger(torch.nn.Module):
+    def __init__(self, hidden):
+        super().__init__()
+        self.rnn = torch.nn.GRU(4, hidden, batch_first=True, bidirectional=True)
+        self.out = torch.nn.Linear(hidden, 3)
+
+    def forward(self, rows):
+        states, _ = self.rnn(rows)
+        return self.out(states)
+
+
+Tagger(hidden=8)(torch.ones(2, 5, 4))
+"""
+
 
 @pytest.fixture
 def failed(tmp_path, monkeypatch):
@@ -337,6 +354,12 @@ def test_entry_behind_another_name_of_its_part_is_found_in_a_function_that_has_r
     (tmp_path / "settings.yaml").write_text("at: 4\nmodel:\n  width: 3\n")
     _, account = failed(BY_ANOTHER_NAME)
     assert ("part['width']", "3", "width: 3") in [(e.value.name, e.value.text, e.place.code) for e in account.links]
+
+
+def test_setting_that_both_sides_use_is_not_the_one_to_edit(failed):
+    """Another size would change the layer and what it gets; a value that is not to be used is no repair."""
+    told = answer(failed, OF_BOTH_SIDES)
+    assert ("train.py:8" in told.fix.text, told.fix.diff) == (True, "")
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
