@@ -31,6 +31,12 @@ def counting_link(chain: Sequence[Link]) -> Link | None:
     return None
 
 
+def counted_by(link: Link) -> str:
+    """Return the words of what has as many elements as a link's value, or is their number; empty if unknown."""
+    node = _part_as_long(_expression(link))
+    return ast.unparse(node) if node is not None else ""
+
+
 def _expression(link: Link) -> ast.expr | None:
     begin, end = link.place.mark if link.how == "passed" else (0, 0)
     match parse_line(link.place.code[begin:end] if begin < end else link.place.code):
@@ -60,5 +66,9 @@ def _part_as_long(node: ast.expr | None) -> ast.expr | None:
                 node = first
             case ast.Call(func=ast.Name(id="range"), args=[last]):
                 node = last
+            case ast.Call(func=ast.Attribute(attr="chunk" | "tensor_split"), args=[*_, last]):
+                node = last
+            case ast.IfExp(body=body, orelse=ast.Constant(value=None)):
+                node = body
             case _:
                 return node

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from dtdebug_taxonomy.explanations.account_words import decide, where
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
-from dtdebug_taxonomy.explanations.counting import counting_link
+from dtdebug_taxonomy.explanations.counting import counted_by, counting_link
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, broken_contract
 from dtdebug_taxonomy.model.account import Account, Link
@@ -201,7 +201,13 @@ def _attribute_link(account: Account, demand: str) -> Link | None:
 def _counting_link(account: Account, words: str) -> Link | None:
     """Return the line at which the number of elements of an argument was decided."""
     chains = [chain for chain in chains_of(account, words) if chain[0].value.name == words]
-    return counting_link(chains[0]) if chains else None
+    found = counting_link(chains[0]) if chains else None
+    held = read_value(chains[0][0].value.text) if found is None and chains else None
+    if held is None or held.length is None:
+        return found
+    # what is told on the way back of another argument is not told twice
+    number = [each for chain in chains_of(account, counted_by(chains[0][0]))[:1] for each in chain]
+    return next((each for each in reversed(number) if each.value.text == str(held.length)), None)
 
 
 def _freezing_line(account: Account) -> Link | None:

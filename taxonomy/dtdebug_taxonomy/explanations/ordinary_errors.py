@@ -207,8 +207,9 @@ def _of_key(account: Account) -> Fault | None:
     link = last_with_value(account, owner, texts[owner])
     if any(each.how == "file" for each in chain):
         link = root_in(account, chain) or link
-    if near in unread and unread[near].how == "file":
-        link = unread[near]
+    if near in unread:
+        has = f"it has {near!r} instead"
+        link = unread[near] if unread[near].how == "file" else link
     if near and not isinstance(slot, ast.Constant):
         said = f"write and ask for keys in one way: {near!r} was written, and {key!r} is asked for."
         return Fault(f"`{owner}` has no key {key!r}: {has}", said, link)

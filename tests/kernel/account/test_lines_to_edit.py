@@ -245,7 +245,32 @@ class Tagger(torch.nn.Module):
         return self.out(states)
 
 
-Tagger(hidden=8)(torch.ones(2, 5, 4))
+Tagger(hidden=32)(torch.ones(2, 5, 4))
+"""
+
+PARTS_OF_AN_OPTION = """import argparse
+import tempfile
+
+import torch
+import torch.distributed as dist
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--parts", type=int, default=1)
+
+
+def share(full, parts):
+    mine = torch.empty(full.shape[0] // parts, 2)
+    chunks = list(full.chunk(parts)) if dist.get_rank() == 0 else None
+    dist.scatter(mine, chunks, src=0)
+
+
+args = parser.parse_args()
+store = tempfile.mkdtemp() + "/store"
+dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+try:
+    share(torch.ones(8, 2), args.parts)
+finally:
+    dist.destroy_process_group()
 """
 
 
@@ -360,6 +385,14 @@ def test_setting_that_both_sides_use_is_not_the_one_to_edit(failed):
     """Another size would change the layer and what it gets; a value that is not to be used is no repair."""
     told = answer(failed, OF_BOTH_SIDES)
     assert ("train.py:8" in told.fix.text, told.fix.diff) == (True, "")
+
+
+def test_number_of_parts_is_found_where_another_argument_was_made_of_it(failed, monkeypatch):
+    """The way back of the first argument tells where `parts` came from, and the list has as many."""
+    monkeypatch.setattr("sys.argv", ["train.py", "--parts", "4"])
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert "`--parts` was given as 4 (train.py:8)" in answer(failed, PARTS_OF_AN_OPTION).headline
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
