@@ -11,6 +11,7 @@ from contextlib import suppress
 from dtdebug_taxonomy.explanations.account_words import decide, where
 from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
 from dtdebug_taxonomy.explanations.counting import counted_by, counting_link
+from dtdebug_taxonomy.explanations.lost_fraction import rounding_link
 from dtdebug_taxonomy.inference.account_call import chains_of, names_in_words, parse_line
 from dtdebug_taxonomy.inference.contracts import Broken, broken_contract
 from dtdebug_taxonomy.model.account import Account, Link
@@ -110,7 +111,8 @@ def is_same_line(link: Link, account: Account) -> bool:
 def links_of(found: Broken) -> tuple[Link, ...]:
     """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
     links = _links_of(found)
-    own = _of_shared(found, links)
+    own = rounding_link(found.account) if "prod(shape)" in found.contract.demand else None
+    own = own or _of_shared(found, links)
     return (own,) if own is not None else links
 
 

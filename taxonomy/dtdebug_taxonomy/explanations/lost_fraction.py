@@ -1,4 +1,4 @@
-"""Finds the division that gave the 0 that was refused: the numbers that it was given are fine by themselves."""
+"""Finds the division that lost a part: it gave the 0 that was refused, or a size that leaves a remainder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ def dividing_link(account: Account, refused: Sequence[NamedValue]) -> Link | Non
     if all(value.text != "0" for value in refused):
         return None
     return next((link for link in account.links if link.value.text == "0" and _divides(link.place.code)), None)
+
+
+def rounding_link(account: Account) -> Link | None:
+    """Return the only link at which a whole division of known numbers left a remainder."""
+    known = {link.value.name: link.value.text for link in account.links if link.value.text.isdigit()}
+    found = []
+    for link in account.links:
+        match parse_line(link.place.code):
+            case ast.Module(body=[ast.Assign(value=ast.BinOp(left=whole, op=ast.FloorDiv(), right=by))]):
+                pair = [known.get(ast.unparse(each), ast.unparse(each)) for each in (whole, by)]
+                if all(map(str.isdigit, pair)) and int(pair[1]) and int(pair[0]) % int(pair[1]):
+                    found.append(link)
+    return found[0] if len(found) == 1 else None
 
 
 def _divides(code: str) -> bool:

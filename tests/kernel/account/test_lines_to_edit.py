@@ -273,6 +273,19 @@ finally:
     dist.destroy_process_group()
 """
 
+REMAINDER = """import torch
+
+PATCH = 5
+
+
+def cut(images, size=32, channels=3):
+    n = size // PATCH
+    return images.reshape(2, channels, n, PATCH)
+
+
+cut(torch.ones(2, 3, 32))
+"""
+
 
 @pytest.fixture
 def failed(tmp_path, monkeypatch):
@@ -393,6 +406,11 @@ def test_number_of_parts_is_found_where_another_argument_was_made_of_it(failed, 
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert "`--parts` was given as 4 (train.py:8)" in answer(failed, PARTS_OF_AN_OPTION).headline
+
+
+def test_division_that_left_a_remainder_decided_a_shape_that_does_not_fit(failed):
+    """Not the number of channels, which the message has as well."""
+    assert "`n = size // PATCH` (train.py:7)" in answer(failed, REMAINDER).headline
 
 
 def test_entry_of_a_copied_dictionary_leads_to_its_literal(failed):
