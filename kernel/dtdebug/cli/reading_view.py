@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dtdebug.cli.readings import Asked, Reading, add_attempts, add_memory, is_telling, parse_answers, read_logs
+from dtdebug.cli.readings import (
+    Asked,
+    Reading,
+    add_attempts,
+    add_memory,
+    add_runs,
+    is_telling,
+    parse_answers,
+    read_logs,
+)
 from dtdebug.errors import FOUND, NOTHING
 from dtdebug.presentation.terminal import waiting_line
 
@@ -38,6 +47,7 @@ def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = 
             return status
         reading = add_attempts(read_logs(logs, asked), decision)._replace(curves=logs.curves_with(metrics))
         reading = add_memory(reading, asked)
+    reading = add_runs(reading, logs, asked)
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
 
 

@@ -353,6 +353,20 @@ def add_attempts(reading: Reading, decision: Decision | None) -> Reading:
     return _with_notes(reading, (attempts.note(decision),))
 
 
+def add_runs(reading: Reading, logs: Logs, asked: Asked) -> Reading:
+    """Return the reading with a note on the earlier runs in its log; a text tells beside it what is no news of this."""
+    if len(logs.runs) == 1:
+        return reading
+    from dtdebug.presentation.terminal import say_aside
+    from dtdebug.recorded.attempts.earlier_runs import account_of
+
+    said, alike = account_of(logs.runs)
+    if asked.format == "text" and not (alike and reading.found):
+        say_aside(said)
+        return reading
+    return _with_notes(reading, (said,))
+
+
 def _with_stop(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the verdict that its log just stops, if nothing else is known of it."""
     import msgspec

@@ -19,6 +19,7 @@ from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.recorded.things import one_plain_log
 from dtdebug.storage import safe_open
 from dtdebug_taxonomy.logs.pasted_margins import without_margins
+from dtdebug_taxonomy.logs.runs import lines_of, runs_of
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -64,9 +65,22 @@ class Logs:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The one log as printed; raises LogError."""
-        kept = self.excerpt
+        """The last run in the one log, as printed; raises LogError."""
+        return self._snapshot(self._alone[0]) if self._is_cut else self.runs[-1]
+
+    @cached_property
+    def runs(self) -> tuple[Snapshot, ...]:
+        """The runs whose output is in the one log, one below another; raises LogError."""
+        return runs_of(self._snapshot(self._whole[0] if self.alone is not None else None))
+
+    def _snapshot(self, lines: LogLines | None) -> Snapshot:
+        kept = _NO_LOG if lines is None else lines.excerpt()
         return Snapshot(output=without_margins(plain(kept.text)), source=self.alone or "", first_lines=kept.first_lines)
+
+    @property
+    def _is_cut(self) -> bool:
+        """True if lines of earlier runs are left out; a log that is not kept as a whole is cut by its excerpt alone."""
+        return self.alone is not None and len(self.runs) > 1 and self._whole[0].text is not None
 
     @cached_property
     def part(self) -> Part:
@@ -118,6 +132,22 @@ class Logs:
 
     @cached_property
     def _alone(self) -> tuple[LogLines, LogSource]:
+        """The one log; lines of runs before the last one are blank, so that the others keep their numbers."""
+        lines, source = self._whole
+        if not self._is_cut:
+            return lines, source
+        from dtdebug.recorded.job_logs.rank_from_path import of_paths
+
+        begin = lines_of(self.runs[-1])[0]
+        rest = (lines.text or b"").split(b"\n", begin - 1)[-1]
+        self._curves = LogCurves()
+        last = LogLines(reader=self._curves.reader(source, of_paths([source.name])[0]))
+        last.add(b"\n" * (begin - 1) + rest, source.name)
+        last.end()
+        return last, source
+
+    @cached_property
+    def _whole(self) -> tuple[LogLines, LogSource]:
         """The one log, read to its end."""
         from dtdebug.recorded.job_logs.rank_from_path import of_paths
 

@@ -154,3 +154,31 @@ def test_the_result_of_what_is_no_log_is_one_of_the_same_words():
     read = {"answer": None, "claims": []}
     for verdict, word in (("not_understood", "not_understood"), ("dead", "failed"), ("none", "no_failure")):
         assert tool_answers.failure({**read, "verdict": {"kind": verdict}}).status == word
+
+
+REPORT = "[2026-03-01 {}:59,000] [ERROR] [launch.py:325:sigkill_handler] ['train.py'] exits with return code = 1\n"
+
+
+def run_of(hour, failure=FAILURE):
+    return "reading the corpus\n" + steps(4, 20).replace(" 10:", f" {hour}:") + failure + REPORT.format(f"{hour}:58")
+
+
+@pytest.mark.parametrize("given", ["file", "-"])
+def test_the_last_of_several_runs_is_answered_for(given, tmp_path, capsys, monkeypatch):
+    """The failure of an earlier run in the same file is told apart, and explains nothing of the last one."""
+    log = tmp_path / "train.log"
+    log.write_text(run_of(10) + run_of(12, FAILURE.replace("rank2", "rank1").replace("'labels'", "'mask'")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(log.read_bytes())))
+    assert main([str(log) if given == "file" else "-"]) == FOUND
+    printed = capsys.readouterr()
+    assert "Rank 1 raised KeyError: 'mask'" in printed.out
+    assert "labels'" not in printed.out
+    assert "lines 1-86 are an earlier run, which ended by KeyError: 'labels'" in printed.err
+
+
+def test_runs_that_fail_alike_are_counted(tmp_path, capsys):
+    """A note says in how many of the runs in a file the failure came."""
+    log = tmp_path / "train.log"
+    log.write_text(run_of(10) + run_of(12) + run_of(14))
+    assert main([str(log)]) == FOUND
+    assert "The same in 3 of 3 runs" in capsys.readouterr().out
