@@ -43,7 +43,7 @@ def answer(words: Sequence[str], asked: Asked, *, aside: bool = True) -> int:
     things = recognise(words)
     if aside:
         for thing in things[:_SHOWN]:
-            if thing.kind not in ("words", "process"):
+            if thing.is_guess and thing.kind not in ("words", "process"):
                 say_aside(f"reading {one_line(thing.name, 120) if thing.name != '-' else 'this'} as {thing.words}")
         if len(things) > _SHOWN:
             say_aside(f"and {len(things) - _SHOWN} more")

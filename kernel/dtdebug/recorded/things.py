@@ -40,6 +40,8 @@ class Thing(NamedTuple):
     """Its kind in words, to follow "reading NAME as"."""
     files: tuple[str, ...] = ()
     """For some files of a folder: these."""
+    is_guess: bool = True
+    """False if nothing else is likely: a user need not be told what it was taken for."""
 
     @property
     def path(self) -> Path:
@@ -86,7 +88,7 @@ def recognise(words: Sequence[str]) -> list[Thing]:
 
 def _recognise(word: str) -> Iterator[Thing]:
     if word == "-":
-        yield Thing("-", "log", "the output of a job, on standard input")
+        yield Thing("-", "log", "the output of a job, on standard input", is_guess=False)
     elif object_store.is_address(word):
         yield Thing(word, "logs", "logs of a job")
     elif _is_there(word):
@@ -160,7 +162,8 @@ def _file(name: str) -> Thing:
         return seen
     if not name.endswith(_OF_LOGS) and not _PRINTED.search(head) and _is_known(name):
         return Thing(name, "program", "a configuration to check")
-    return Thing(name, "log", "the output of a job")
+    is_guess = not name.endswith((*_OF_LOGS, ".md")) and not _PRINTED.search(head)
+    return Thing(name, "log", "the output of a job", is_guess=is_guess)
 
 
 def _of_living(name: str, head: bytes) -> Thing | None:

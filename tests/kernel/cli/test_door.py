@@ -335,13 +335,19 @@ def test_a_pipe_is_read_once(tmp_path, capsys):
 
 
 def test_the_door_says_in_one_line_what_it_took_a_thing_for(tmp_path, capsys):
-    """On standard error: the answer alone is on standard output."""
+    """On standard error, and only of what may be something else: the answer alone is on standard output."""
     (tmp_path / "train.log").write_text(RAISED)
+    (tmp_path / "post.md").write_text("Hello, my job hangs in all_reduce.\n")
+    (tmp_path / "notes").write_text("it stops here\n")
     main([str(tmp_path / "train.log")])
     read = capsys.readouterr()
+    main([str(tmp_path / "post.md")])
+    post = capsys.readouterr()
+    main([str(tmp_path / "notes")])
 
-    assert read.err == f"reading {tmp_path / 'train.log'} as the output of a job\n"
+    assert read.err == post.err == ""
     assert read.out.startswith("dtdebug: Rank 1 raised KeyError")
+    assert capsys.readouterr().err == f"reading {tmp_path / 'notes'} as the output of a job\n"
 
 
 def test_a_command_after_two_dashes_is_run(tmp_path):
