@@ -7,8 +7,9 @@ one can come from, in order of precedence.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from dtdebug_taxonomy.knowledge.schema import STRENGTHS
 from dtdebug_taxonomy.logs.events import PrintedException
 from dtdebug_taxonomy.logs.exception_roles import is_summary, role_of
 from dtdebug_taxonomy.logs.final_errors import FinalError
-from dtdebug_taxonomy.logs.log import failed_after_completion
+from dtdebug_taxonomy.logs.log import Log, failed_after_completion
 from dtdebug_taxonomy.logs.message_detail import add_detail, used_of_limit
 from dtdebug_taxonomy.model.claims import cite_record
 from dtdebug_taxonomy.model.ranks import Frame, Verdict
@@ -41,6 +42,9 @@ _CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid
 """NCCL's error code; the reason is printed below it (`Last error:`)."""
 _FRAME = re.compile(r"\Ain \w|\", line \d")
 """Words found in a frame of a traceback: they say where it was, not what."""
+_ALTERNATIVES = re.compile(r"\bor\b")
+_WORD, _WORDS = re.compile(r"[A-Za-z]{2,}"), 4
+"""Minimum number of words of a line that says what happened."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +114,7 @@ def of_unexplained_wait(o: Outlook) -> Headline:
         return "", ()
     waits = min((c.record.line for c in verdict.claims if c.record.line), default=0)
     before = (r for r in o.why if r.line <= waits and not _FRAME.search(r.words) and not _is_vague(o.knowledge, r))
-    first, quoted = quote_first_reason(_telling(o) or before)
+    first, quoted = quote_first_reason(_telling(o) or before, o.incident.log)
     known, supports = of_failure(o)
     return first or known, (*quoted, *supports)
 
@@ -146,7 +150,8 @@ def of_reasons(o: Outlook) -> Headline:
     """Quote the most specific printed line of the first cause or symptom."""
     if o.certainty not in ("settled", "leaning", "apart"):
         return "", ()
-    return quote_first_reason((*_telling(o), *(r for r in o.why if not _is_vague(o.knowledge, r))))
+    rows = (*_telling(o), *(r for r in o.why if not _is_vague(o.knowledge, r)))
+    return quote_first_reason(rows, o.incident.log)
 
 
 def of_layer_error(o: Outlook) -> Headline:
@@ -257,10 +262,25 @@ def claims_seen(verdict: Verdict | None) -> tuple[Seen, ...]:
     return (*claimed, *(row for row in rest if row.text not in said))[:_MOST]
 
 
-def quote_first_reason(reasons: Iterable[Reason]) -> tuple[str, tuple[Seen, ...]]:
-    """Return the meaning of the first printed reason, and its line."""
+def quote_first_reason(reasons: Iterable[Reason], log: Log | None = None) -> tuple[str, tuple[Seen, ...]]:
+    """Return the meaning of the first printed reason, or its line if that says which of several is meant; and its line.
+
+    A meaning that covers several messages leaves open which of its alternatives holds. Without a log it is always the
+    meaning: of a follow-up error that says more than the line.
+    """
     for r in reasons:
         if r.weight > 0 and r.source == "printed" and "=" not in r.evidence and r.words:
             means = r.means if r.rank is None else re.sub(r"\AThis rank\b", f"Rank {r.rank}", r.means)
-            return plain(means, _SENTENCE), (_quote(r.words, r.line, r.rank),)
+            told = _line_of(r, log) if log is not None and _ALTERNATIVES.search(r.means) else ""
+            return _state(told) if told else plain(means, _SENTENCE), (_quote(r.words, r.line, r.rank),)
     return "", ()
+
+
+def _line_of(reason: Reason, log: Log) -> str:
+    """Return the printed line of a reason without its prefixes; "" for a frame, or a line of a few words."""
+    at = bisect_left(log.lines, reason.line, key=lambda line: line.number)
+    same = (line.body.strip() for line in islice(log.lines, at, at + _NEAR) if line.number == reason.line)
+    body = next((text for text in same if reason.words.split("\n")[0].strip() in text), "")
+    if _FRAME.search(body) or len(_WORD.findall(body)) < _WORDS:
+        return ""
+    return body if reason.rank is None else f"Rank {reason.rank}: {body}"

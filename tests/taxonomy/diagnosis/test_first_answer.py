@@ -202,7 +202,7 @@ WAITED = (
         ),
         (
             f"container exited with code 137 (OOMKilled), pod worker-3\n{WAITED}",
-            "The Linux kernel or the container runtime killed a process because memory ran out.",
+            "container exited with code 137 (OOMKilled), pod worker-3",
         ),
         (
             "n4:22:71 [4] include/shm.h:28 NCCL WARN Call to posix_fallocate failed: No space left on device\n",
