@@ -27,7 +27,7 @@ _MOST = 64
 _DIGITS = str.maketrans("", "", "0123456789")
 _WORDED = re.compile(r"[A-Za-z]{3}")
 _COMMAND = re.compile(
-    r"(?:\+|\S{0,80}[$%#]|>) (?:[A-Z_0-9]{1,40}=\S{0,200} |nohup |exec |time ){0,8}"
+    r"(?:\(\S{1,40}\) )?(?:\+|\S{0,80}[$%#]|>) (?:[A-Z_0-9]{1,40}=\S{0,200} |nohup |exec |time ){0,8}"
     r"(?:\S{0,200}/)?(?:torchrun|accelerate|deepspeed|srun|mpirun|mpiexec|horovodrun|ray|python[\d.]{0,5})\s"
 )
 """A launch that a shell shows: `$ torchrun ...`, `+ srun ...`."""
@@ -38,6 +38,7 @@ _JOB_ENDS = re.compile(
 """Reports that all processes of a job are ended. Sources: Slurm (srun), Open MPI, deepspeed/launcher/launch.py."""
 _TIME = re.compile(r"(?:(\d{4}-\d\d-\d\d)[ T_]|[IWEF](\d{4}) )?(\d\d:\d\d:\d\d)")
 _TIMED = 160
+_Span = tuple[str, str]
 
 
 def runs_of(snapshot: Snapshot) -> tuple[Snapshot, ...]:
@@ -156,24 +157,26 @@ def _below(log: Log, shapes: Sequence[str], end: int) -> int:
     return next(own, end + 1)
 
 
-def _times(rows: Sequence[str], snapshot: Snapshot, log: Log, begin: int, end: int) -> list[tuple[str, str]]:
-    """Return the earliest and the latest (date, time) of some lines, as printed; empty without times."""
+def _times(rows: Sequence[str], snapshot: Snapshot, log: Log, begin: int, end: int) -> dict[int, _Span]:
+    """Return the first and the latest time of some lines in each form of date that they print."""
     first = bisect_left(range(1, len(rows) + 1), log.lines[begin].number, key=snapshot.true_line)
     last = bisect_right(range(1, len(rows) + 1), log.lines[end - 1].number, key=snapshot.true_line)
-    found = [m for row in rows[first:last] if (m := _TIME.search(row[:_TIMED])) is not None]
-    dated = [(m[1], m[3]) for m in found if m[1]] or [(m[2], m[3]) for m in found if m[2]]
-    dated = dated or [("", m[3]) for m in found]
-    return [dated[0], max(dated)] if dated else []
+    spans = dict[int, _Span]()
+    for row in rows[first:last]:
+        if (found := _TIME.search(row[:_TIMED])) is not None:
+            time = f"{found[1] or found[2] or ''} {found[3]}"
+            began, latest = spans.get(len(time), (time, time))
+            spans[len(time)] = began, max(latest, time)
+    return spans
 
 
-def _follows(before: Sequence[tuple[str, str]], later: Sequence[tuple[str, str]], *, reported: bool) -> bool:
+def _follows(before: dict[int, _Span], later: dict[int, _Span], *, reported: bool) -> bool:
     """True if the part above ended before this one began; without times, only what is reported shows it.
 
     Ranks of one job print alike, and a buffered output comes as a whole when its rank ends.
     """
-    if not (before and later) or len(before[1][0]) != len(later[0][0]):
-        return reported
-    return later[0] >= before[1] if reported else later[0] > before[1]
+    both = [(before[form][1], later[form][0]) for form in before.keys() & later.keys()]
+    return all(end <= begin if reported else end < begin for end, begin in both) and (reported or bool(both))
 
 
 def _are_others(before: set[int], later: set[int]) -> bool:

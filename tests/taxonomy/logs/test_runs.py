@@ -21,6 +21,7 @@ Traceback (most recent call last):
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 ============================================================
 train.py FAILED
+  time      : 2024-09-03_{time}
 """
 
 
@@ -87,5 +88,5 @@ def test_posts_keep_all_that_was_pasted():
 def test_command_lines_begin_runs():
     """A launch that the shell shows begins a run once the one above has failed."""
     failed = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\nKeyError: 3\n'
-    text = f"$ python a.py\n{failed}$ torchrun --nproc_per_node 2 a.py\nstep 1 loss 2.0\n"
+    text = f"$ python a.py\n{failed}(env) me@box:~/p$ torchrun --nproc_per_node 2 a.py\nstep 1 loss 2.0\n"
     assert spans(text) == [(1, 5), (6, 7)]
