@@ -43,6 +43,9 @@ _CODE_ONLY = re.compile(r"NCCL error in: \S{1,200} (?:unhandled|internal|invalid
 _FRAME = re.compile(r"\Ain \w|\", line \d")
 """Words found in a frame of a traceback: they say where it was, not what."""
 _ALTERNATIVES = re.compile(r"\bor\b")
+_SAYS_LESS = re.compile(r"\b(?:exit|exited|exits|exitcode|return code|signal|INFO)\b|\A(?:[\[{\"'(]|return )|:\Z")
+_NAMES = re.compile(r"[\d'\"`/]")
+"""A number, path or quoted name."""
 _WORD, _WORDS = re.compile(r"[A-Za-z]{2,}"), 4
 """Minimum number of words of a line that says what happened."""
 
@@ -277,10 +280,17 @@ def quote_first_reason(reasons: Iterable[Reason], log: Log | None = None) -> tup
 
 
 def _line_of(reason: Reason, log: Log) -> str:
-    """Return the printed line of a reason without its prefixes; "" for a frame, or a line of a few words."""
+    """Return the printed line of a reason without its prefixes; "" for one that says less than the meaning.
+
+    Such are frames, codes of exits, beginnings of sentences, and lines that name nothing of this job.
+    """
     at = bisect_left(log.lines, reason.line, key=lambda line: line.number)
-    same = (line.body.strip() for line in islice(log.lines, at, at + _NEAR) if line.number == reason.line)
+    near = [(line.number, line.body.strip()) for line in islice(log.lines, at, at + _NEAR)]
+    same = (text for number, text in near if number == reason.line)
     body = next((text for text in same if reason.words.split("\n")[0].strip() in text), "")
-    if _FRAME.search(body) or len(_WORD.findall(body)) < _WORDS:
+    goes_on = len(near) > 1 and near[-1][0] != reason.line and near[-1][1][:1].islower()
+    if goes_on or _FRAME.search(body) or _SAYS_LESS.search(body) or not _NAMES.search(body):
+        return ""
+    if len(_WORD.findall(body)) < _WORDS:
         return ""
     return body if reason.rank is None else f"Rank {reason.rank}: {body}"

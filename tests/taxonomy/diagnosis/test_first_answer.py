@@ -202,7 +202,7 @@ WAITED = (
         ),
         (
             f"container exited with code 137 (OOMKilled), pod worker-3\n{WAITED}",
-            "container exited with code 137 (OOMKilled), pod worker-3",
+            "The Linux kernel or the container runtime killed a process because memory ran out.",
         ),
         (
             "n4:22:71 [4] include/shm.h:28 NCCL WARN Call to posix_fallocate failed: No space left on device\n",
@@ -497,3 +497,18 @@ def test_a_place_that_is_shown_leaves_the_headline_and_takes_nothing_with_it(sum
 
     assert [("/w x/train.py", 8)] == [(spot.file, spot.line) for spot in answer.spots]
     assert headline == answer.headline
+
+
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        (
+            "epoch 1 loss 0.9\n=>> PBS: job killed: mem 33984512kb exceeded limit 33554432kb\n",
+            "=>> PBS: job killed: mem 33984512kb exceeded limit 33554432kb",
+        ),
+        ("bash: orted: command not found\n", "mpirun could not start its helper on another host"),
+    ],
+)
+def test_a_meaning_with_alternatives_yields_to_a_line_that_names_something(output, first):
+    """A line without a number, path or quote says less than the meaning."""
+    assert of(output).happened.startswith(first)
