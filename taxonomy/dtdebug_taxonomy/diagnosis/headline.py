@@ -44,6 +44,12 @@ _FRAME = re.compile(r"\Ain \w|\", line \d")
 """Words found in a frame of a traceback: they say where it was, not what."""
 _ALTERNATIVES = re.compile(r"\bor\b")
 _SAYS_LESS = re.compile(r"\b(?:exit|exited|exits|exitcode|return code|signal|INFO)\b|\A(?:[\[{\"'(]|return )|:\Z")
+_BEFORE = re.compile(
+    r"\A(?:(?:[IWEF] )?\S{1,300}\.(?:py|cc):\d{1,6}[\]:]{1,2} ?(?:\w{1,40}Warning: )?"
+    r"|what\(\): {1,4}\[enforce fail at [^\]]{1,300}\] "
+    r"|[^\[\n]{0,120}\d{1,9}/\d{1,9} \[[^\]\n]{1,120}\] ?(?:[A-Z]{4,8}: )?)"
+)
+"""What stands before a message: its place in a library, the test of an assertion, a progress bar."""
 _NAMES = re.compile(r"[\d'\"`/]")
 """A number, path or quoted name."""
 _WORD, _WORDS = re.compile(r"[A-Za-z]{2,}"), 4
@@ -288,6 +294,7 @@ def _line_of(reason: Reason, log: Log) -> str:
     near = [(line.number, line.body.strip()) for line in islice(log.lines, at, at + _NEAR)]
     same = (text for number, text in near if number == reason.line)
     body = next((text for text in same if reason.words.split("\n")[0].strip() in text), "")
+    body = _BEFORE.sub("", body, count=1)
     goes_on = len(near) > 1 and near[-1][0] != reason.line and near[-1][1][:1].islower()
     if goes_on or _FRAME.search(body) or _SAYS_LESS.search(body) or not _NAMES.search(body):
         return ""

@@ -88,8 +88,9 @@ def _undivided(found: Broken, link: Link | None) -> Edit | None:
             case ast.Module(body=[ast.Expr(value=ast.BinOp(left=whole, op=ast.FloorDiv(), right=by))]):
                 by_ranks = ast.unparse(by).endswith("get_world_size()")
                 divisor = str(_world(found.call)) if by_ranks else known.get(ast.unparse(by), ast.unparse(by))
-                numbers = isinstance(least, int) and isinstance(most, int) and divisor.isdigit()
-                if numbers and link.value.text == str(most) and least < most * int(divisor) + (operator == "LtE"):
+                if not (isinstance(least, int) and isinstance(most, int) and divisor.isdigit()):
+                    return None
+                if link.value.text == str(most) and least < most * int(divisor) + (operator == "LtE"):
                     words = link.place.code[begin + whole.col_offset : begin + (whole.end_col_offset or 0)]
                     edit = replace_expression(link.place, (begin, end), words)
                     return edit._replace(meant=False) if edit is not None else None
