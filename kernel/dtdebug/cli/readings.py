@@ -125,7 +125,7 @@ class Reading(NamedTuple):
     seconds: float = 0.0
     curves: CurveReading | None = None
     unread: tuple[str, ...] = ()
-    """What was not read of the one log, where its ranks were looked for."""
+    """Parts of the one log that were not read for its ranks."""
 
     @property
     def share(self) -> Share:

@@ -49,7 +49,7 @@ _BEFORE = re.compile(
     r"|what\(\): {1,4}\[enforce fail at [^\]]{1,300}\] "
     r"|[^\[\n]{0,120}\d{1,9}/\d{1,9} \[[^\]\n]{1,120}\] ?(?:[A-Z]{4,8}: )?)"
 )
-"""What stands before a message: its place in a library, the test of an assertion, a progress bar."""
+"""Prefix of a message: its place in a library, the test of an assertion, a progress bar."""
 _NAMES = re.compile(r"[\d'\"`/]")
 """A number, path or quoted name."""
 _WORD, _WORDS = re.compile(r"[A-Za-z]{2,}"), 4

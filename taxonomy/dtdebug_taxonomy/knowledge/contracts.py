@@ -11,9 +11,10 @@ from dtdebug_taxonomy.knowledge.cache import load_cached
 from dtdebug_taxonomy.knowledge.loader import KnowledgeError, read_record
 from dtdebug_taxonomy.knowledge.schema import KnowledgeRecord, Reference
 
-_OTHERS = frozenset(
-    {"nn", "functional", "_functional_collectives", "_symmetric_memory", "autograd", "rpc", "linalg", "jit", "testing"}
-)
+_OTHERS = frozenset({
+    "nn", "ops", "functional", "_functional_collectives", "_symmetric_memory", "autograd", "rpc", "linalg", "jit",
+    "testing",
+})  # fmt: skip
 """Modules whose functions are not those of the module around them."""
 _PACKAGES = {"pytorch_lightning": "lightning"}
 """Packages under another name."""

@@ -123,8 +123,6 @@ def _source_of_parting(cause: Explanation | None, verdict: Verdict | None) -> Re
 
 
 _RANKS_PART = "source-ranks-part"
-_QUOTED, _TELLING = 80, 1.0
-"""Maximum number of characters of quoted words in a headline, and minimum weight of what they say."""
 
 
 def _way(branch: Reason) -> str:
@@ -175,15 +173,7 @@ def _event(d: Diagnosis | None, verdict: Verdict | None, event: str) -> str:
     if d.verdict == "unknown":
         return NOT_UNDERSTOOD
     titles = [s.title for s in d.symptoms[: 2 if d.verdict == "apart" else 1]]
-    said = _said(d) if len(titles) > 1 or " or " in titles[0] else ""
-    return f"{' or '.join([titles[0], *(t[:1].lower() + t[1:] for t in titles[1:])])}{said}."
-
-
-def _said(d: Diagnosis) -> str:
-    """Return the words that speak most for the first symptom, which show which part of its title is meant."""
-    rows = (r for r in d.symptoms[0].why if r.weight >= _TELLING and r.line and r.source == "said")
-    words = next((" ".join(r.words.split()) for r in rows if " " in r.words.strip()), "")
-    return f' ("{plain(words, _QUOTED)}")' if words else ""
+    return f"{' or '.join([titles[0], *(t[:1].lower() + t[1:] for t in titles[1:])])}."
 
 
 def _cause(d: Diagnosis | None) -> Explanation | None:

@@ -259,7 +259,7 @@ def test_a_call_shows_what_it_asks_for():
     ("api", "name", "said"),
     [
         ("torch.distributed.init_process_group", "group_name", "`''` if it is left out"),
-        ("torch.utils.data.distributed.DistributedSampler", "dataset", "which it needs"),
+        ("torch.distributed.all_gather_object", "obj", "which it needs"),
         ("accelerate.Accelerator.unwrap_model", "keep_fp32_wrapper", "`Accelerator.unwrap_model` (accelerate"),
     ],
 )

@@ -61,7 +61,7 @@ class Monitor:
         self._records: list[RankState] = []
         self._seen = LiveRanks()
         self._early: LiveRanks | None = None
-        """What was seen at the first word, before the verdict."""
+        """Observation at the first word, before the verdict."""
         self._asked = False
         self._printed: str | None = None
         """Output of the job when the user ended it."""

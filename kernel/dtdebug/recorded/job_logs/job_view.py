@@ -329,9 +329,9 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
 
 
 def _without_ranks(job: Job) -> Job:
-    """Return a job that accuses no rank: those that were left out may have failed first, or gone on.
+    """Return a job that accuses no rank: ranks that were left out may have failed first, or gone on.
 
-    An end from outside is what a line says, whoever else printed.
+    An end from outside is told by its line, also if others were left out.
     """
     verdict = job.verdict
     if verdict is not None and verdict.names_ranks and job.ended is None:

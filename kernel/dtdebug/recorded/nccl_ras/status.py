@@ -79,4 +79,4 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     issues: tuple[str, ...] = ()
     """Lines of its diagnostics about what may need a look."""
     unread: str = ""
-    """What of it was not understood: then it clears no rank."""
+    """Parts that were not understood: with any, no rank is cleared."""

@@ -19,7 +19,7 @@ def verdict_of(statuses: Sequence[Status]) -> tuple[Verdict, str]:
     """Return the verdict on the latest status, and the next step in words.
 
     A rank that is behind in one status is no culprit: NCCL runs ahead of its own counting. If the counts of two
-    statuses are equal, the others wait for it. A status that is not wholly read clears nobody.
+    statuses are equal, the others wait for it. With a status that is not wholly read, no rank is cleared.
     """
     found, step = _verdict_of(statuses)
     if found.kind != "none" or not statuses[-1].unread:
