@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -254,11 +255,15 @@ def _why(_options: argparse.Namespace) -> int:
     from dtdebug.cli import door
     from dtdebug.cli.readings import Asked
     from dtdebug.live.job.saved_case import Saved, case_of
+    from dtdebug.presentation.terminal import say_aside
     from dtdebug.storage.last_failure import LastFailure
 
     last = LastFailure.load()
     if last is None:
         raise UsageError("why: no failure has been diagnosed yet; `dtdebug train.log` reads a log")
+    if last.passed:
+        at, since = (time.strftime("%H:%M", time.localtime(t)) for t in (last.time, last.passed))
+        say_aside(f"the failure that was told at {at}; what was read at {since} shows none")
     found = Saved(case_of(last.snapshot, last.diagnosis), last.snapshot, of_text=not last.snapshot.ranks)
     door.show_case(found, Asked(full=True), known=False)
     return NOTHING

@@ -148,6 +148,8 @@ def _save(reading: Reading) -> None:
 
     if _is_answered(reading):
         LastFailure(snapshot=reading.snapshot, diagnosis=reading.diagnosis).save()
+    else:
+        LastFailure.pass_over()
 
 
 def _is_answered(reading: Reading) -> bool:

@@ -23,6 +23,8 @@ class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Time of storage, in seconds since the epoch."""
     pid: int = 0
     """Process that stored it."""
+    passed: float = 0.0
+    """Time at which something else was read that showed no failure, or 0."""
     run: str = ""
     """Run folder from the environment: that of the notebook that started the process, if any."""
 
@@ -34,6 +36,12 @@ class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
         """Store it; False if the state directory can't be written."""
         origin = {"time": time.time(), "pid": os.getpid(), "run": os.environ.get(VARIABLE, "")}
         return state_dir.save(state_dir.LAST, msgspec.structs.replace(self, **origin))
+
+    @staticmethod
+    def pass_over() -> None:
+        """Note that something was read since that showed no failure."""
+        if (last := LastFailure.load()) is not None:
+            state_dir.save(state_dir.LAST, msgspec.structs.replace(last, passed=time.time()))
 
     @staticmethod
     def of_child(run: Path, since: float) -> LastFailure | None:

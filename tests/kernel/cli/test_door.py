@@ -390,6 +390,17 @@ def test_why_is_about_the_curve_that_was_answered_last(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[0] == first
 
 
+def test_why_says_that_what_was_read_since_shows_no_failure(tmp_path, capsys):
+    """It is about the failure before, until another one is told."""
+    (tmp_path / "train.log").write_text(RAISED)
+    (tmp_path / "other.log").write_text("hello\n")
+    for name, said in (("train.log", False), ("other.log", True), ("train.log", False)):
+        main([str(tmp_path / name)])
+        capsys.readouterr()
+        main(["why"])
+        assert said == ("shows none" in capsys.readouterr().err)
+
+
 def test_no_curve_is_praised_below_a_failure(tmp_path, capsys):
     """A node went down: that the loss fell until then is no answer."""
     steps = "".join(f"train_step={i} loss={3 - i * 0.01:.2f}\n" for i in range(20))
