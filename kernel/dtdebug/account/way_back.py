@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import re
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from dtdebug.account import evaluate, scopes
 from dtdebug.account.caught import caught_at
 from dtdebug.account.chosen import choosing_tests, is_optimizer
 from dtdebug.account.configs import entry_of, keys_of
 from dtdebug.account.data_sets import empty_part, loading_call, sampling_method
+from dtdebug.account.decided_links import COMPUTED, DECIDED, LAUNCH, MADE, DecidedLinks
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
@@ -39,7 +36,6 @@ from dtdebug.account.values import masked, named, one_line
 from dtdebug_taxonomy.model.account import MAX_LINKS, How, Link, NamedValue, Place
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
-from dtdebug_taxonomy.text.value_texts import read_value
 
 _DEEPEST = 12
 _SPARED = 4
@@ -48,158 +44,20 @@ _NOT_FOLLOWED = frozenset({"self", "cls", "__file__", "__name__", "super"})
 _EMPTY = ("empty", "empty_like", "new_empty")
 _ENDS: tuple[How, ...] = ("literal", "option", "default", "environment", "file")
 """Kinds of links at which a value is decided."""
-_DECIDED, _COMPUTED, _MADE = 0, 1, 2
-"""Certainty that a value was decided at a link: by what stands there; by an expression over what the launch gives; by a
-call that makes an object of literals."""
-_LAUNCH = 3
-"""A link that only asks for what the launch gives: the one before it decides."""
-_TENSOR = re.compile(r"[A-Z]\w{0,60}\[")
-_FIGURE = re.compile(r"-?\d[\d.e+-]{0,30}")
-_SIZES = re.compile(r"(?i)(?<![\w.])\d|size|shape|dim|length|number|count|range|index|batch|empty|split")
-_NOT = re.compile(r"\b(?:must be|expected) [\w .|,]{1,60}?,? (?:not|but got|got|found) (?P<kind>[A-Za-z]\w{0,60})\b")
-"""Message that refuses a value for its type."""
 _NOTHING = frozenset({"None", "0", "0.0", "[]", "{}", "()", "''"})
-_OPTION = re.compile(r"['\"](--?[\w-]{1,40})['\"]")
 _ROUNDS = frozenset({"int", "round", "ceil", "floor"})
-_TOKEN = re.compile(r"\d{1,12}|'[^']{1,80}'|None")
 
 
-class WayBack:
-    """Links found so far, in the order in which they are told; `message`: what the exception says."""
+class WayBack(DecidedLinks):
+    """Links found so far; `at`: file and line of the call that failed, `message`: text of the exception."""
 
     def __init__(self, sources: Sources, deadline: Deadline, message: str = "", at: tuple[str, int] = ("", 0)) -> None:
-        self.links: list[Link] = []
+        super().__init__(message)
         self.stopped = ""
         self.at = at
-        """File and line of the call that failed."""
         self._sources = sources
         self._deadline = deadline
-        self._lacks = "object has no attribute" in message
-        """True if the kind of an object is refused, which the branch that made it explains."""
-        self._spoken = frozenset(_TOKEN.findall(message.replace("NoneType", "None")))
-        refused = _NOT.search(message)
-        self._refused = refused["kind"] if refused is not None else ""
-        """Type that is refused, as the message names it."""
-        self._of_sizes = _SIZES.search(message) is not None
-        self._parents: list[int] = []
-        self._plain: list[bool] = []
-        """True for a link that only hands a value on."""
-        self._handed: list[str] = []
-        """Expression that a link hands on unchanged, if it does."""
-        self._scalar: list[bool] = []
-        self._sums: set[int] = set()
-        """Indices of links that compute a number of others."""
-        self._ends: list[tuple[int, int]] = []
-        """(Index of a link at which a value was decided, certainty)."""
-        self._own: list[int] = []
-        """Indices of links that ask for what each rank has of its own."""
         self._seen: set[tuple[object, ...]] = set()
-        self._most = MAX_LINKS
-        """Number of links up to which the part that is followed may go."""
-
-    @property
-    def root(self) -> int:
-        """Index of the link at which the refused value was decided, or -1; of several, one that the message names."""
-        if (of_kind := self._last_of_kind()) >= 0:
-            return of_kind
-        ends = [(self._decider(n) if sure == _LAUNCH else n, min(sure, _MADE)) for n, sure in self._ends]
-        by_launch = {self._decider(n) for n, sure in self._ends if sure == _LAUNCH}
-        ends = [(n, sure) for n, sure in ends if not self._is_beside(n)]
-        ends = [(n, _COMPUTED if sure == _MADE and (self._scalar[n] or n in by_launch) else sure) for n, sure in ends]
-        if not ends:
-            return -1
-        given = {n for n, _ in ends if _is_given(self.links[n])}  # what was typed for this run comes before a default
-        n, sure = min(ends, key=lambda end: (end[1], -self._name_link(end[0]), end[0] not in given, end[0]))
-        if not self._name_link(n) and n not in given and (combined := self._sum_of(n, [end for end, _ in ends])) >= 0:
-            return combined
-        if sure == _MADE and self._scalar[0]:
-            return 0  # the parts are objects, but a number was refused
-        return n
-
-    def _last_of_kind(self) -> int:
-        """Return the last link of a way back on which a value still has the type that is refused, or -1."""
-        found = -1
-        for n, link in enumerate(self.links if self._refused else ()):
-            value = read_value(link.value.text)
-            if value is not None and value.name == self._refused and (found >= 0 or link.depth == 0):
-                found = n
-            elif found >= 0 and link.depth == 0:
-                break
-        return found
-
-    def _is_beside(self, n: int) -> bool:
-        """True for a number that only gives an object its size, where the message speaks of no number."""
-        tensors = (link.depth == 0 and _TENSOR.match(link.value.text) for link in self.links)
-        return self._depth(n) > 1 and _FIGURE.fullmatch(self.links[n].value.text) is not None and (
-            self._lacks or (not self._of_sizes and any(tensors))
-        )  # fmt: skip
-
-    @property
-    def by_rank(self) -> int:
-        """Index of the first link at which what each rank has of its own comes into a value, or -1."""
-        for asked in sorted(self._own):
-            at = asked
-            while at >= 0 and self._plain[at]:
-                at = self._parents[at]
-            if at >= 0:
-                return at
-        return -1
-
-    def told(self) -> tuple[Link, ...]:
-        """Return the links; one that only hands a value on has that of the next, and the next has its value."""
-        links = list(self.links)
-        for n, link in enumerate(links):
-            up = self._parents[n]
-            if up >= 0 and self._handed[up] == link.value.name and not link.value.text:
-                links[n] = msgspec.structs.replace(link, value=NamedValue(link.value.name, links[up].value.text))
-        for n in range(len(links) - 1, 0, -1):
-            up = self._parents[n]
-            if up >= 0 and self._plain[up] and not links[up].value.text and links[n].value.text:
-                value = NamedValue(links[up].value.name, links[n].value.text)
-                links[up] = msgspec.structs.replace(links[up], value=value)
-        return tuple(links)
-
-    def _decider(self, n: int) -> int:
-        """Return the nearest link before one that did more than hand a value on, or the first of the chain."""
-        while self._parents[n] >= 0:
-            n = self._parents[n]
-            if not self._plain[n]:
-                break
-        return n
-
-    def _name_link(self, n: int) -> int:
-        """Return how many numbers and names of the message occur in a link's value.
-
-        Not those of a number that was computed of it: that a part of it is equal is chance.
-        """
-        spoken = self._spoken & frozenset(_TOKEN.findall(self.links[n].value.text))
-        at = self._parents[n]
-        while at >= 0 and spoken:
-            spoken -= frozenset((self._text(at),)) if at in self._sums else frozenset()
-            at = self._parents[at]
-        return len(spoken)
-
-    def _text(self, n: int) -> str:
-        """Return the value of a link, or of the one that it was only handed on to."""
-        while n > 0 and not self.links[n].value.text and self._parents[n] >= 0 and self._plain[self._parents[n]]:
-            n = self._parents[n]
-        return self.links[n].value.text
-
-    def _sum_of(self, n: int, ends: Sequence[int]) -> int:
-        """Return the nearest link before one that computes a number of several things which are decided, or -1."""
-        at = self._parents[n]
-        while at >= 0:
-            below = [end for end in ends if end == n or at in self._before(end)]
-            if at in self._sums and len({self.links[end].value.name for end in below}) > 1:
-                return at
-            at = self._parents[at]
-        return -1
-
-    def _before(self, n: int) -> list[int]:
-        found = []
-        while (n := self._parents[n]) >= 0:
-            found.append(n)
-        return found
 
     def follow(self, node: ast.expr, scope: Scope) -> None:
         """Follow each part of an expression back."""
@@ -246,14 +104,14 @@ class WayBack:
     def add_literal(self, name: str, node: ast.expr, scope: Scope) -> None:
         """Add an argument that stands as a literal in the call itself."""
         link = Link(value=masked(name, ast.unparse(node)), how="literal", place=place(scope, node))
-        self._add(link, -1, scalar=True, sure=_DECIDED)
+        self._add(link, -1, scalar=True, sure=DECIDED)
 
     def add_off_stack(self, found: OffStack) -> None:
         """Add a line that no frame leads to, and the way back of the test on it."""
         node, scope = found.node, found.scope
         value = scope.value(node) if isinstance(node, ast.expr) else MISSING
         shown = named(found.name, value if is_exactly(value, SCALARS) else MISSING)
-        sure = _DECIDED if found.how == "literal" else _COMPUTED
+        sure = DECIDED if found.how == "literal" else COMPUTED
         at = self._add(Link(value=shown, how=found.how, place=place(scope, node)), -1, sure=sure)
         for leaf in leaves(found.asked, scope) if found.asked is not None else ():
             self._follow(leaf, scope, at)
@@ -309,7 +167,7 @@ class WayBack:
             return False
         at = Place(file=one_line(held.file), line=held.line, code=one_line(held.code))
         link = Link(value=named(ast.unparse(node), value), how="file", place=at, depth=self._depth(parent))
-        self._add(link, parent, scalar=True, sure=_DECIDED)
+        self._add(link, parent, scalar=True, sure=DECIDED)
         return True
 
     def idle(self, node: ast.expr, scope: Scope) -> bool:
@@ -324,7 +182,7 @@ class WayBack:
         if loader is not None:
             why, home, text = loader
             value = NamedValue(one_line(ast.unparse(idle.over)), text)
-            self._add(Link(value=value, how="called", place=place(home, why), depth=1), at, sure=_DECIDED)
+            self._add(Link(value=value, how="called", place=place(home, why), depth=1), at, sure=DECIDED)
             return True
         for leaf in leaves(idle.over, idle.scope):
             self._follow(leaf, dataclasses.replace(idle.scope, line=idle.loop.lineno), at)
@@ -335,9 +193,6 @@ class WayBack:
             return False
         self._seen.add(key)
         return True
-
-    def _depth(self, parent: int) -> int:
-        return 0 if parent < 0 else self.links[parent].depth + 1
 
     def _add_making(self, node: ast.expr, value: Any, made: Making, scope: Scope, parent: int) -> None:
         if made.how in ("passed", "literal") and made.value is not None and made.scope.live:
@@ -359,13 +214,13 @@ class WayBack:
             plain = _hands_on(made.value) or _asks_launch(made.value) or asks
             reads = made.how == "file" and not self._deadline.is_over
             writer = writer_of(made, self._sources) if reads else None
-            sure = (_LAUNCH if asks else _sure(made)) if writer is None else None
+            sure = (LAUNCH if asks else _sure(made)) if writer is None else None
             idle = self._is_of_no_use(value, shown.text, parent)
             caught = caught_at(shown.name, made, link.depth + 1) if idle else None
             sure = None if caught is not None else sure
             handed = ast.unparse(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
             at = self._add(link, parent, plain=plain, handed=handed, scalar=is_exactly(value, SCALARS), sure=sure)
-            if at >= 0 and _is_sum(made.value) and _FIGURE.fullmatch(self._text(at)):
+            if at >= 0 and _is_sum(made.value) and self._is_number(at):
                 self._sums.add(at)
             if at >= 0 and (asks or is_by_rank(made) or differs_by_itself(made.value)):
                 self._own.append(at)
@@ -415,7 +270,7 @@ class WayBack:
                 held = any(inner is each for each in around.body)
                 shown = named(ast.unparse(around.test), value=held)
                 link = Link(value=shown, how="tested", place=place(made.scope, around.test), depth=self._depth(parent))
-                at = self._add(link, parent, sure=_DECIDED)
+                at = self._add(link, parent, sure=DECIDED)
                 for leaf in leaves(around.test, made.scope):
                     self._follow(leaf, dataclasses.replace(made.scope, line=around.lineno), at)
                 return
@@ -431,18 +286,18 @@ class WayBack:
     def _follow_hidden(self, caught: Link | None, writer: Making | None, parent: int) -> None:
         """Go on with what was passed over, or with what the program wrote to a file that it reads."""
         if caught is not None:
-            self._add(caught, parent, sure=_DECIDED)
+            self._add(caught, parent, sure=DECIDED)
         if writer is None or writer.value is None:
             return
         link = Link(value=named(ast.unparse(writer.value), MISSING), how="file",
                     place=place(writer.scope, writer.node), depth=self._depth(parent))  # fmt: skip
         handed = isinstance(writer.value, ast.Name)
-        at = self._add(link, parent, plain=handed, sure=None if handed else _DECIDED)
+        at = self._add(link, parent, plain=handed, sure=None if handed else DECIDED)
         for leaf in leaves(writer.value, writer.scope):
             first = len(self.links)
             self._follow(leaf, writer.scope, at)
             if handed and first < len(self.links):
-                self._ends.append((first, _DECIDED))
+                self._ends.append((first, DECIDED))
 
     def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any) -> None:
         """Go on with what a function of the program returns, or with a call that asks for the environment."""
@@ -456,13 +311,13 @@ class WayBack:
         if entered is None:
             own = is_rank(node)
             if parent >= 0 and self.links[parent].place.line == node.lineno and self.links[parent].how != "passed":
-                self._ends.append((parent, _DECIDED if environment else _LAUNCH))  # the line is told already
+                self._ends.append((parent, DECIDED if environment else LAUNCH))  # the line is told already
                 self._own += [parent] * own
                 return
             how: How = "environment" if environment else "called"
             link = Link(value=shown, how=how, place=place(scope, node), depth=self._depth(parent))
             if scope.user:
-                at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED if environment else _LAUNCH)
+                at = self._add(link, parent, plain=True, scalar=True, sure=DECIDED if environment else LAUNCH)
                 self._own += [at] * (own and at >= 0)
             return
         self._return_links(entered, shown, value, parent)
@@ -477,7 +332,7 @@ class WayBack:
         if around is not None:  # the function itself was never entered
             node, test = around
             link = Link(value=shown, how="returned", place=place(entered, node), depth=self._depth(parent))
-            at = self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
+            at = self._add(link, parent, plain=True, scalar=True, sure=DECIDED)
             asked = [n for n in ast.walk(test) if isinstance(n, ast.expr)] if test is not None else []
             self._own += [at] * (at >= 0 and (test is None or any(map(is_rank, asked))))
             return
@@ -488,7 +343,7 @@ class WayBack:
                 place=place(entered, last),
                 depth=self._depth(parent),
             )
-            self._add(link, parent, plain=True, scalar=True, sure=_DECIDED)
+            self._add(link, parent, plain=True, scalar=True, sure=DECIDED)
             return
         if is_none and (branches := branches_without_else(entered.node)) is not None:
             self._add_branches(entered, branches, shown.name, parent)
@@ -502,8 +357,8 @@ class WayBack:
             if isinstance(returned, ast.Tuple) and position is not None and position < len(returned.elts):
                 returned = returned.elts[position]
             parts = leaves(returned, inside)
-            sure = None if parts else _DECIDED if is_literal(returned) else _MADE
-            sure = _DECIDED if computes(returned) else sure
+            sure = None if parts else DECIDED if is_literal(returned) else MADE
+            sure = DECIDED if computes(returned) else sure
             at = self._add(
                 link, parent, plain=isinstance(returned, ast.Name), scalar=is_exactly(value, SCALARS), sure=sure
             )
@@ -518,7 +373,7 @@ class WayBack:
         end = Link(
             value=NamedValue(name, "None"), how="returned", place=place(entered, branches.tests[-1]), depth=depth
         )
-        at = self._add(end, parent, plain=True, scalar=True, sure=_COMPUTED)
+        at = self._add(end, parent, plain=True, scalar=True, sure=COMPUTED)
         for test in branches.tests:
             tested = Link(
                 value=named(ast.unparse(test), value=False), how="tested", place=place(entered, test), depth=depth + 1
@@ -535,31 +390,6 @@ class WayBack:
                     part = "" if position is None else f"[{position}]"
                     self._return_links(found, NamedValue(f"sample{part} of the data set"), MISSING, parent, position)
                     return
-
-    def _add(
-        self,
-        link: Link,
-        parent: int,
-        *,
-        plain: bool = False,
-        handed: str = "",
-        scalar: bool = False,
-        sure: int | None = None,
-    ) -> int:
-        """Add a link, and return its index; that of the one before if it is told already."""
-        for n, each in enumerate(self.links):
-            if (each.place, each.value.name) == (link.place, link.value.name):
-                return n
-        if len(self.links) >= self._most:
-            return parent
-        if sure is not None:
-            self._ends.append((len(self.links), sure))
-        self.links.append(link)
-        self._parents.append(parent)
-        self._plain.append(plain)
-        self._handed.append(handed)
-        self._scalar.append(scalar)
-        return len(self.links) - 1
 
 
 class Deadline:
@@ -584,12 +414,6 @@ def _is_nothing(value: object) -> bool:
     return (is_exactly(value, (int, float)) and value == 0) or (is_exactly(value, (list, dict, set)) and not value)
 
 
-def _is_given(link: Link) -> bool:
-    """True for an option that stands on the command line of this process."""
-    words = _OPTION.findall(link.place.code) if link.how == "option" else ()
-    return any(each.partition("=")[0] in words for each in sys.argv[1:] if each.startswith("-"))
-
-
 def _is_sum(node: ast.expr | None) -> bool:
     """True for arithmetic, rounded or not."""
     match node:
@@ -611,12 +435,12 @@ def _asks_launch(node: ast.expr | None) -> bool:
 
 def _sure(made: Making) -> int | None:
     if made.how in _ENDS or (made.value is not None and (is_literal(made.value) or computes(made.value))):
-        return _DECIDED
+        return DECIDED
     if made.value is None and made.how not in ("loop", "passed") and any(map(computes, made.parts)):
-        return _COMPUTED
+        return COMPUTED
     if made.how in ("passed", "loop") or any(leaves(part, made.scope) for part in made.parts):
         return None
-    return _MADE
+    return MADE
 
 
 def _is_empty(node: ast.expr | None) -> bool:
