@@ -18,9 +18,10 @@ _GROWS = frozenset({"append", "extend", "add", "update", "insert"})
 
 
 class IdleLoop(NamedTuple):
-    """A loop that ran no round."""
+    """A loop that ran no round, or another expression that takes what is not there."""
 
-    loop: ast.For | ast.AsyncFor
+    at: ast.expr
+    """Target of the loop, or the iterator."""
     scope: Scope
     over: ast.expr
     """Expression that it goes through, without `enumerate` and the like."""
@@ -37,7 +38,7 @@ def idle_loop(node: ast.expr, scope: Scope) -> IdleLoop | None:
             idle = next((each for each in map(_idle, inside) if each is not None), None)
             if idle is None:
                 return None  # another line may have changed it, or its length is not known
-            found[idle.loop] = idle
+            found[idle.at] = idle
     return next(iter(found.values())) if len(found) == 1 else None
 
 
@@ -53,7 +54,7 @@ def _idle(row: tuple[ast.For | ast.AsyncFor, Scope]) -> IdleLoop | None:
     if size is None and isinstance(over, ast.Call) and dotted_name(over.func) == "range":
         ends = [scope.value(each) for each in over.args]
         size = len(range(*ends)) if ends and all(type(each) is int for each in ends) else None
-    return IdleLoop(loop, scope, over) if size == 0 else None
+    return IdleLoop(loop.target, scope, over) if size == 0 else None
 
 
 def _changes(node: ast.expr, scope: Scope) -> Iterator[tuple[Program, ast.AST]]:
@@ -124,7 +125,8 @@ def rounds_around(call: ast.Call, scope: Scope) -> tuple[ast.For, range] | None:
 
 def held_by(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, int] | None:
     """Return what the iterator that `next` takes from goes through, with its length."""
-    made = creation(call.args[0], scope, sources) if call.args else None
+    given = call.args[0] if call.args else None
+    made = (given, scope) if isinstance(given, ast.Call) else creation(given, scope, sources) if given else None
     if made is None or made[1].node is not scope.node or dotted_name(made[0].func) != "iter" or not made[0].args:
         return None
     over = made[0].args[0]

@@ -22,7 +22,7 @@ from dtdebug.account.decided_links import COMPUTED, DECIDED, LAUNCH, MADE, Decid
 from dtdebug.account.entering import Branches, branches_without_else, enter, none_around
 from dtdebug.account.expressions import computes, is_literal, literal_text
 from dtdebug.account.files import writer_of
-from dtdebug.account.idle_loops import held_by, idle_loop, loader_of, rounds_around
+from dtdebug.account.idle_loops import IdleLoop, held_by, idle_loop, loader_of, rounds_around
 from dtdebug.account.last_bindings import Making, is_current
 from dtdebug.account.makers import SCALARS, makings
 from dtdebug.account.objects import MISSING, is_exactly, item
@@ -87,6 +87,8 @@ class WayBack(DecidedLinks):
         """Follow the number of rounds of the loop in which `next` had nothing left, and what there was."""
         around = rounds_around(call, scope)
         if around is None:
+            if (held := held_by(call, scope, self._sources)) is not None and not held[1]:
+                self._add_idle(IdleLoop(call.args[0], scope, held[0]))
             return
         loop, rounds = around
         shown = named(ast.unparse(loop.iter), rounds)
@@ -173,20 +175,22 @@ class WayBack(DecidedLinks):
     def idle(self, node: ast.expr, scope: Scope) -> bool:
         """Add the loop that was to change a value, if it ran no round, and what leaves it empty."""
         idle = idle_loop(node, scope)
-        if idle is None:
-            return False
+        if idle is not None:
+            self._add_idle(idle)
+        return idle is not None
+
+    def _add_idle(self, idle: IdleLoop) -> None:
         size = NamedValue(f"len({one_line(ast.unparse(idle.over))})", "0")
-        link = Link(value=size, how="loop", place=place(idle.scope, idle.loop.target))
+        link = Link(value=size, how="loop", place=place(idle.scope, idle.at))
         at = self._add(link, -1, plain=True, scalar=True)
         loader = loader_of(idle, self._sources)
         if loader is not None:
             why, home, text = loader
             value = NamedValue(one_line(ast.unparse(idle.over)), text)
             self._add(Link(value=value, how="called", place=place(home, why), depth=1), at, sure=DECIDED)
-            return True
+            return
         for leaf in leaves(idle.over, idle.scope):
-            self._follow(leaf, dataclasses.replace(idle.scope, line=idle.loop.lineno), at)
-        return True
+            self._follow(leaf, dataclasses.replace(idle.scope, line=idle.at.lineno), at)
 
     def _is_new(self, *key: object) -> bool:
         if key in self._seen:

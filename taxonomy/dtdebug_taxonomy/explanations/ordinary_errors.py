@@ -398,20 +398,22 @@ def _of_division(account: Account) -> Fault | None:
 _SIZES = re.compile(r"(?P<samples>\d{1,12}) samples, batch_size=(?P<size>\d{1,12}), drop_last=(?P<drops>True|False):")
 
 
-def _of_idle_loop(account: Account, words: str) -> Fault | None:
-    """Return the loop that was to change a value and ran no round, and what leaves it empty."""
+def _of_idle_loop(account: Account, words: str = "") -> Fault | None:
+    """Return the loop that was to change a value and ran no round, or what `next` takes from, and why it is empty."""
     links = account.links
     at = next((n for n, each in enumerate(links) if each.how == "loop" and each.value.name.startswith("len(")), None)
     if at is None or links[at].value.text != "0":
         return None
     loop, chain = links[at], chain_of(account, links[at].value.name)
     link, over = chain[-1], loop.value.name[4:-1]
-    said = f"`{words}` is 0, because the loop over `{over}` ({where(loop.place)}) ran no round"
+    said = f"`{over}` gives nothing"
+    if words:
+        said = f"`{words}` is 0, because the loop over `{over}` ({where(loop.place)}) ran no round"
     sizes = _SIZES.match(link.value.text)
     if sizes is None:
         return Fault(said, f"`{over}` is empty: fill it, or leave out what follows where it is.", link)
     if sizes["samples"] == "0":
-        return Fault(f"{said}: its data set has no samples", "give the loader samples.", link)
+        return Fault(f"{said}: it has no samples on this rank", "give it one at least for each rank.", link)
     said += f": {sizes['samples']} samples, batch_size={sizes['size']} and drop_last={sizes['drops']} give 0 batches"
     return Fault(said, f"use a batch size of at most {sizes['samples']}, or drop_last=False.", link)
 
@@ -439,7 +441,7 @@ def _of_next(account: Account) -> Fault | None:
     at = next((n for n, link in enumerate(account.links) if link.how == "loop" and link.depth == 0), -1)
     rounds = read_value(account.links[at].value.text) if at >= 0 else None
     if rounds is None or not rounds.length:
-        return None
+        return _of_idle_loop(account)
     chain = (account.links[at], *takewhile(lambda link: link.depth > 0, account.links[at + 1 :]))
     said = f"`next` had nothing left: the loop runs {rounds.length} rounds, `{chain[0].value.name}`"
     held = next((each.value for each in account.links if each.value.name.startswith("len(") and not each.depth), None)

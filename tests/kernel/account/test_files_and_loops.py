@@ -169,6 +169,22 @@ def test_counter_that_no_loop_raised_leads_to_the_loader_and_its_sizes(tmp_path)
     assert cause.fix == "Edit train.py:13: use a batch size of at most 50, or drop_last=False."
 
 
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        ("DataLoader(d, 64, drop_last=True)", "50 samples, batch_size=64 and drop_last=True give 0 batches"),
+        ("DataLoader(d, sampler=s)", "it has no samples on this rank"),
+    ],
+)
+def test_a_first_batch_that_is_not_there_leads_to_the_sizes_of_its_loader(tmp_path, ask, words):
+    """Taken at once, outside of a loop."""
+    text = LOADER.format(n=50) + (
+        "s = torch.utils.data.DistributedSampler(range(1), num_replicas=2, rank=0, drop_last=True)\n"
+        f"loader = {ask}\nnext(iter(loader))\n"
+    )
+    assert f"`loader` gives nothing: {words}" in first_cause(account(tmp_path, text)).title
+
+
 def test_list_that_no_loop_filled_leads_to_what_the_loop_goes_through(tmp_path):
     """The mean of no losses: the range was computed from a number that is too small."""
     text = "size = 3\nlosses = []\nfor n in range(size // 4):\n    losses.append(n)\nsum(losses) / len(losses)\n"
