@@ -26,6 +26,8 @@ _HANG = "D.2.1"
 _PROBABILITY = 0.5
 _OTHER_KINDS = frozenset(("dead", "none"))
 """Kinds of verdicts on ranks of which none left the others by its own program."""
+_WENT_APART = frozenset(("skipped", "extra", "replaced", "wrong_size", "wrong_dtype", "left"))
+"""Kinds of verdicts on ranks that made other calls than the rest."""
 _SURE = ("certain", "high")
 _WRONG = ("error", "warning")
 """Severities of what contradicts the contract of an API or a launcher."""
@@ -43,6 +45,22 @@ def explain(context: Context) -> Iterator[Explanation]:
         left = (f for f in _faults(context) if f.near != "file" and f.rank in ranks)
         beside = (f for f in left if load()[f.check].symptom[0] == _HANG and not _is_ranked(context, f))
         yield from islice((_explanation(context, f, LIKELY, None) for f in beside), 1)
+
+
+def explain_divergence(context: Context) -> Iterator[Explanation]:
+    """Yield the only line at which a check sees that ranks may go apart, if they did and no value shows where."""
+    snapshot = context.incident.snapshot
+    verdict = snapshot.verdict
+    if verdict is None or verdict.kind not in _WENT_APART:
+        return
+    files = {site.file for site in verdict.sites}
+    own = [f for f in snapshot.source_findings if f.check in load() and f.file in files]
+    found = [f for f in own if load()[f.check].symptom[0] == _HANG]
+    found = [f for f in found if not f.hint] or found
+    if found and len({(f.check, f.line) for f in found}) == 1:
+        title = f"{' '.join(found[0].message.split()).rstrip('.')} ({found[0].check})"
+        made = _explanation(context, found[0], LIKELY if not found[0].hint else _PROBABILITY, None)
+        yield msgspec.structs.replace(made, title=plain(title))
 
 
 def is_lone_call(context: Context, place: Place | None) -> bool:

@@ -122,6 +122,7 @@ RULES = (
     Rule("known release", known_release.explain, Standing.PROVEN),
     Rule("source check", source_check.explain, Standing.PROVEN),
     Rule("shown source", source_check.explain_shown, Standing.PROVEN, join=_raise_cause),
+    Rule("line at which ranks may part", source_check.explain_divergence, Standing.PROVEN),
     Rule("fault where it raised", source_check.explain_at_failure, Standing.SETTLED),
     Rule("value of an error", ordinary_errors.explain, Standing.PROVEN),
     Rule("name that a message lists", source_check.explain_listed_name, Standing.SETTLED),
