@@ -14,6 +14,7 @@ _MISMATCH = lazy_re(
     r"size mismatch for (?P<name>[\w.]{1,160}): copying a param with shape torch\.Size\(\[(?P<saved>[\d, ]{0,60})\]\)"
     r" from checkpoint, the shape in current model is torch\.Size\(\[(?P<made>[\d, ]{0,60})\]\)"
 )
+_VOCABULARY = lazy_re(r"embed|lm_head|\bwte\b|output_layer")
 _MOST = 200
 _SETS = frozenset({"literal", "option", "default", "file", "environment"})
 
@@ -42,6 +43,8 @@ def of_shapes(account: Account, output: str) -> Fault | None:
     old, new = apart.pop()
     link = next((each for each in account.links if each.how in _SETS and each.value.text == str(new)), None)
     fix = f"{old} fits this checkpoint; to keep {new}, drop {name!r} from the state, and load with `strict=False`."
+    if _VOCABULARY.search(name) and new > old:
+        fix = f"load into a model of {old} rows, and call `resize_token_embeddings({new})` on it afterwards."
     return Fault(said, fix, link, _with_size(link, new, old), likely=True)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 PROGRESS = re.compile(
-    r"(?i)(?:\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b|\b\d{1,3}%\|"
-    r"|\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d"
+    r"(?i)(?:(?<!\*\* )(?<!job )\b(?:step|iter(?:ation)?|epoch|batch|round|update)s?\b[ _:=#\[(]{0,12}\d{1,9}\b"
+    r"|\b\d{1,3}%\||\d(?:it/s|s/it)\b|\bit[=:] ?\d|\bloss['\"]?[ :=]{1,4}-?\d"
     r"|\"key\": ?\"(?:epoch_st|block_st|eval_accuracy|tracked_stats|train_loss))"
 )
-"""Line that shows progress of training."""
+"""Line that shows progress of training, not a step of Slurm: `*** STEP 1.0 ON node CANCELLED`."""
 STEP = re.compile(
     r"(?i)(?:(?<!\*\* )(?<!job )\b(?:(?:global|micro|optimizer|train(?:ing|er)?)[_/])*"
     r"(?:step|iter(?:ation)?|batch|num_update)s?\b['\"]?"

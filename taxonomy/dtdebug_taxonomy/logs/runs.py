@@ -31,6 +31,8 @@ _COMMAND = re.compile(
     r"(?:\S{0,200}/)?(?:torchrun|accelerate|deepspeed|srun|mpirun|mpiexec|horovodrun|ray|python[\d.]{0,5})\s"
 )
 """A launch that a shell shows: `$ torchrun ...`, `+ srun ...`."""
+_PROMPT = re.compile(r"(?:\(\S{1,40}\) )?\S{0,80}[$%#] ")
+"""Prompt of a shell, which comes when the command before has ended."""
 _JOB_ENDS = re.compile(
     r"\bCANCELLED AT\b|Job step aborted|Terminating (?:StepId|Job)|exits with return code ="
     r"|(?:mpirun|prterun|mpiexec) (?:has )?(?:detected|noticed)"
@@ -73,8 +75,10 @@ def _begins(log: Log) -> Iterator[tuple[int, bool]]:
             ended = _within(over, begin, at)
             failed = ended or (_within(failures, begin, at) and not _within(log.first, begin, at))
             again = failed and top and line.rank is not None and line.body == log.lines[begin].body
-            told = ended or bool(again) or (failed and _COMMAND.match(line.body[:600]) is not None)
-            if (told and not ended) or _is_begin(shapes, at, head, ended=ended, failed=failed):
+            launch = _COMMAND.match(line.body[:600]) is not None
+            asked = launch and all(map(_PROMPT.match, (line.body[:200], log.lines[begin].body[:200])))
+            told = ended or bool(again) or (launch and failed) or asked
+            if asked or (told and not ended) or _is_begin(shapes, at, head, ended=ended, failed=failed):
                 yield at, told
                 begin, (head, below), top = at, _head(shapes, tops, at), 0
         if (step := STEP.search(line.body[:400])) is None:

@@ -86,52 +86,26 @@ def build_answer(
     sentence = _cause_sentence(cause, verdict) if cause is not None else ""
     lead = (cause.file, cause.line) if cause is not None and any(r.of_account for r in cause.because) else ("", 0)
     spots = tuple(_spots(snapshot, verdict, sentence or happened, code_at, lead))[:_SPOTS]
-    branch = _source_of_parting(cause, verdict)
     states = [s.state for s in spots if s.ranks or s.state]
     told = sentence and states and (all(states) or any(state.startswith("raised ") for state in states))
     told = told or (cause is not None and cause.cause == SCALED)  # a class of symptoms would say more than the user
     headline = _without_places(sentence or happened, () if sentence else spots)
     reason = _reason(cause, headline, spots) if cause is not None else None
     sure = _certainty(d, cause, verdict)
-    if branch is not None and sure == "certain":
-        sure = "likely"  # that ranks can part there is read, not measured
     known = cause is not None and (cause.named or cause.band == "likely") and not is_comparison(cause)
     remedy = d.advice[0] if d is not None and d.ordinary and d.advice else None
     return Answer(
         headline=_headline(headline),
         event=_headline(_without_places(happened, spots)) if sentence and not told else "",
         spots=spots,
-        why=_way(branch)
-        if branch is not None
-        else _why(cause or remedy, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
-        record=_record(reason, headline) if reason is not None and branch is None else "",
+        why=_why(cause or remedy, reason, sentence, f"{headline} {happened}" if sentence and not told else headline),
+        record=_record(reason, headline) if reason is not None else "",
         fix=_measured_fix(cause or remedy, broken),
         sure="unknown" if sure == "place" and not spots else sure,
         guess=_guess(d) if cause is None else "",
         next=None if known else (next_step or _next(d, verdict, asks=broken is None)),
         notes=tuple(_notes(d, snapshot))[:1],
     )
-
-
-def _source_of_parting(cause: Explanation | None, verdict: Verdict | None) -> Reason | None:
-    """Return where a check sees that the ranks of a hang can part, if the fix is there: it says more than a class."""
-    if cause is None or cause.specific or verdict is None or verdict.kind not in _PARTED:
-        return None
-    at = (cause.file, cause.line)
-    rows = (r for r in cause.because if r.evidence == _RANKS_PART and r.source == "checked" and r.words)
-    return next((r for r in rows if (r.file, r.line) == at), None)
-
-
-_RANKS_PART = "source-ranks-part"
-
-
-def _way(branch: Reason) -> str:
-    code, at = plain(branch.words.strip(), 80), f"{short(branch.file).rpartition('/')[2]}:{branch.line}"
-    return plain(f"At `{code}` ({at}) a rank can go another way than the others, and leave out that call.", _SENTENCE)
-
-
-_PARTED = frozenset({"skipped", "extra", "replaced"})
-"""Kinds of verdicts on ranks that did not make the same calls."""
 
 
 def _first_violation(snapshot: Snapshot | None, verdict: Verdict | None) -> Violation | None:

@@ -37,3 +37,8 @@ def test_parameters_that_are_all_divided_alike_are_parts_of_a_rank(world, divide
 @pytest.mark.parametrize(("saved", "made"), [([0], [4, 4]), ([16], [4, 4]), ([4, 4], [0])])
 def test_empty_and_flat_parameters_are_left_to_what_is_known_of_shards(saved, made):
     assert of_shapes(account(), mismatch("w", saved, made)) is None
+
+
+def test_rows_of_a_vocabulary_are_added_after_the_load():
+    text = mismatch("model.embed_tokens.weight", [32000, 8], [32016, 8])
+    assert "resize_token_embeddings(32016)" in of_shapes(account(), text).fix

@@ -12,6 +12,7 @@ from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.logs.event_reader import last_exception
 from dtdebug_taxonomy.logs.lines import rank_of
 from dtdebug_taxonomy.logs.prefixes import without_prefixes
+from dtdebug_taxonomy.logs.split_failures import split_failures
 from dtdebug_taxonomy.model.claims import Claim, Record
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import ExceptionInfo, Snapshot, SourceFinding
@@ -279,3 +280,16 @@ def test_what_an_interrupt_printed_is_where_a_program_was_and_no_failure():
     }
     assert "dynamo-ddp-optimizer" in names["RuntimeError: no"]
     assert "dynamo-ddp-optimizer" not in names["KeyboardInterrupt"]
+
+
+def test_a_step_of_slurm_is_no_training_after_a_failure():
+    """That its step was cancelled, and what was killed then, follows from the rank that raised."""
+    text = (
+        "3: step 10 loss 2.1\n3: step 20 loss 2.0\n3: [rank3]: Traceback (most recent call last):\n"
+        '3: [rank3]:   File "/home/u/train.py", line 41, in <module>\n3: [rank3]:     loss.backward()\n'
+        "3: [rank3]: ValueError: bad thing\nsrun: error: n1: task 3: Exited with exit code 1\n"
+        "srun: Terminating StepId=1.0\n"
+        "slurmstepd: error: *** STEP 1.0 ON n0 CANCELLED AT 2025-09-03T21:12:01 ***\n"
+        "srun: error: n0: tasks 0-2: Killed\n"
+    )
+    assert len(split_failures(Snapshot(output=text))) == 1

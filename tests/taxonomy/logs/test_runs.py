@@ -90,3 +90,12 @@ def test_command_lines_begin_runs():
     failed = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\nKeyError: 3\n'
     text = f"$ python a.py\n{failed}(env) me@box:~/p$ torchrun --nproc_per_node 2 a.py\nstep 1 loss 2.0\n"
     assert spans(text) == [(1, 5), (6, 7)]
+
+
+def test_a_prompt_with_a_launch_below_another_begins_a_run():
+    """The shell asks again when the command before has ended, whatever launched that; traced commands may overlap."""
+    first = "$ mpirun -np 2 python train.py\n[1,1]<stderr>:KeyError: 3\nmpirun detected that one process exited\n"
+    second = "$ torchrun --nproc_per_node 2 train.py\n[rank0] epoch 1 loss 2.0\n[rank0] epoch 2 loss 1.5\n"
+    assert spans(first + second) == [(1, 3), (4, 6)]
+    assert spans((first + second).replace("$ ", "+ ")) != [(1, 3), (4, 6)]
+    assert len(spans("ready\n" + second)) == 1
