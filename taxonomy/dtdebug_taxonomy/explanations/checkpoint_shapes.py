@@ -26,7 +26,8 @@ def of_shapes(account: Account, output: str) -> Fault | None:
     """
     if "loading state_dict" not in account.exception:
         return None
-    rows = [(m["name"], *map(_shape, (m["saved"], m["made"]))) for m in islice(_MISMATCH.finditer(output), _MOST)]
+    found = islice(_MISMATCH.finditer(output), _MOST)
+    rows = [(m["name"], _shape(m["saved"]), _shape(m["made"])) for m in found]
     if not rows or any(len(saved) != len(made) or not math.prod((*saved, *made)) for _, saved, made in rows):
         return None
     name, saved, made = rows[0]
