@@ -20,8 +20,11 @@ _STEPS = 2
 """Steps after a report from which training continued, so that it ended nothing."""
 _FOLLOWS = lazy_re(r"(?i)cuda|nccl|nvml|ecc\b|device|gloo|connection|peer|network|socket|timed? ?out")
 """Words of an exception that broken hardware can raise on a rank."""
+_OF_DEVICE = lazy_re(r"(?i)cuda error|acceleratorerror|ecc\b|device-side|nvml")
+"""Words of an exception that a device alone raises."""
 _UP = lazy_re(r"(?i)\blink (?:is |becomes? )?up\b")
 _HOST = lazy_re(r"(?<![\w./:-])[A-Za-z][A-Za-z0-9-]{0,60}\d(?:[A-Za-z0-9.-]{0,60}[A-Za-z0-9])?(?![\w:.])")
+_SYSLOG = lazy_re(r"(?:\A|\s)([A-Za-z][\w.-]{0,60}) kernel\Z")
 _NO_HOST = lazy_re(r"(?i)(?:rank|default|pid|gpu|step|iter|mlx|bond|eth|T)-?\d")
 _REPORTS = lazy_re(r"Got async event|port error|NCCL WARN|CUDA error|Watchdog|NCCL error")
 _NEAR, _LONGEST, _PREFIX = 40, 300, 100
@@ -46,7 +49,14 @@ def explain(context: Context) -> Iterator[Explanation]:
         host = row.host or event.host or _host_in(row.body)
         if incident.relevance.steps_after(row.number) >= _STEPS or _came_back(lines[at + 1 :], host, event):
             continue
-        if own and min(raised.line for raised in own) < row.number:
+        first = min(own, key=lambda raised: raised.line, default=None)
+        if (
+            first is not None
+            and first.line < row.number
+            and not (
+                event.owner == "device" and _OF_DEVICE.search(first.text)  # the kernel's lines come later than a rank's
+            )
+        ):
             return
         yield _explanation(context, row, event, host, _rank_on(lines[at : at + _NEAR], host))
         return
@@ -75,8 +85,10 @@ def _explanation(context: Context, row: Line, event: Event, host: str, rank: int
 
 
 def _host_in(body: str) -> str:
-    """Return the first word before the message that may be a host's name: letters, then a number."""
+    """Return the first word before the message that may be a host's name: that of syslog, or letters, then a number."""
     head = body[:_PREFIX].partition(": ")[0]
+    if (named := _SYSLOG.search(head)) is not None:
+        return named[1]
     return next((m[0] for m in _HOST.finditer(head) if not _NO_HOST.match(m[0]) and "_" not in m[0]), "")
 
 

@@ -383,7 +383,7 @@ def test_every_rank_of_a_real_job_says_what_it_waits_in(start, tmp_path, monkeyp
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "6", "job.py"]
     arming = [sys.executable, "-m", "dtdebug", "run", "--folder", "run", "--"] if armed else []
     job = start(*arming, *torchrun)
-    until(lambda: len(list(tmp_path.glob("ready?"))) == 6, 150)
+    until(lambda: len(list(tmp_path.glob("ready?"))) == 6, 240)
     wanted = {0: "collective", 1: "lock", 2: "loader", 3: "collective", 4: "thread", 5: "gil"}
 
     def look():
@@ -392,7 +392,7 @@ def test_every_rank_of_a_real_job_says_what_it_waits_in(start, tmp_path, monkeyp
         kinds = {rank: s.waiting.kind for rank, s in states.items() if s.waiting is not None}
         return states if wanted == kinds else None
 
-    states = until(look, 120)
+    states = until(look, 240)
     source = JOB.splitlines()
 
     def line(words):

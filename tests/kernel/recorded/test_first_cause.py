@@ -90,6 +90,18 @@ def test_the_first_report_of_broken_hardware_leads(tmp_path, capsys, report):
     assert f" on {REPORTS[report]}" in shown.partition("The ranks disagree")[0]
 
 
+def test_a_device_that_its_host_reports_below_the_error_of_its_rank_leads(tmp_path, capsys):
+    """The kernel's lines come later than a rank's own; an error that no device raises is another failure."""
+    raised = '2: [rank2]: Traceback (most recent call last):\n2: [rank2]:   File "/w/t.py", line 4, in step\n'
+    xid = "gpu043 kernel: [3120114.8] NVRM: Xid (PCI:0000:4f:00): 79, pid=1, GPU has fallen off the bus.\n"
+    for error, leads in (
+        ("torch.AcceleratorError: CUDA error: unspecified launch failure", True),
+        ("KeyError: 3", False),
+    ):
+        shown = answer(tmp_path, capsys, steps(0, 200, "0: ") + f"{raised}2: [rank2]: {error}\n{xid}")
+        assert leads == shown.startswith("dtdebug: GPU has fallen off the bus on gpu043")
+
+
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_report_after_which_training_went_on_does_not(tmp_path, capsys, report):
     text = steps(0, 200, "0: ") + f"{report}\n" + steps(200, 400, "0: ") + apart("{r}: ", odd=3)

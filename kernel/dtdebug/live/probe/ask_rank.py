@@ -23,6 +23,8 @@ from dtdebug_taxonomy.stacks.wait_operations import operation
 TOKEN = "DTDEBUG_TOKEN"  # noqa: S105 - the name of the variable
 """Environment variable with the token that endpoints require."""
 _PAUSE, _MOMENT = 0.05, 0.1
+_LOOKS = 3
+"""Number of later looks after which an owner of the GIL that has not moved is holding it."""
 _RESERVE = 0.3
 """Seconds reserved for fetching a trace if no dump comes."""
 _POLL = 0.01
@@ -223,14 +225,13 @@ class Inquiry:
         return bool(self._seen.stack)
 
     def _runs_python(self, pid: int) -> bool:
-        """True if a second look finds another line: a rank that is short of CPU time answers late, too."""
-        time.sleep(_PAUSE)
+        """True if a later look finds another line: a rank that is short of CPU time answers late, too."""
+        first = _stacks(self._seen)
         with suppress(pyspy.OutsideError):
-            later = pyspy.spy(pid, self._request.deadline)
-            return [later.stack, *(t.stack for t in later.others)] != [
-                self._seen.stack,
-                *(t.stack for t in self._seen.others),
-            ]
+            for _ in range(_LOOKS):
+                time.sleep(_PAUSE)
+                if _stacks(pyspy.spy(pid, self._request.deadline)) != first:
+                    return True
         return False
 
     @staticmethod
@@ -330,3 +331,7 @@ class Inquiry:
         except Exception as error:
             why = str(error) or type(error).__name__
             self._roads[name] = f"{why} ({time.monotonic() - began:.2f} s)"
+
+
+def _stacks(look: pyspy_output.ProcessLook) -> list[tuple[Frame, ...]]:
+    return [look.stack, *(each.stack for each in look.others)]
