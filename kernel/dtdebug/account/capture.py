@@ -63,7 +63,7 @@ def _capture(exception: BaseException, rank: int | None, deadline: Deadline) -> 
         return _with(account, stopped="a signal arrived at the line where the stack ends")
     sources = Sources(live_lines)
     stack = scopes.of_traceback(rows[0] if rows else None, sources, before)
-    return explain(account, stack, sources, deadline, _telling(chain.message_of(found)[:_MESSAGE]))
+    return explain(account, stack, sources, deadline, _telling(chain.messages_of(found)[:_MESSAGE]))
 
 
 def explain(
@@ -76,6 +76,7 @@ def explain(
         return _with(account, stopped="no line of the program is on the stack")
     own = users[-1]
     scope = stack[own]
+    sources.stack = stack
     node = scope.call
     here = isinstance(node, ast.expr) and getattr(node, "lineno", 0) == scope.line
     at = place(scope, node if here and node is not None else ast.Pass(lineno=scope.line))

@@ -64,13 +64,21 @@ def _inside(value: BaseException) -> BaseException | None:
         found = item(own, name)
         if is_kind(found, BaseException) and traces(found):
             return found  # type: ignore[no-any-return]
-    failures = item(own, "_failures")
-    for each in list(failures.values())[:1] if type(failures) is dict else []:  # a checkpoint's, by rank
-        first = each[0] if type(each) is tuple and each else each
-        if is_kind(first, BaseException) and traces(first):
-            return first  # type: ignore[no-any-return]
+    failure = _failure_in(value)
+    if failure is not None and traces(failure):
+        return failure
     cause = _CAUSE.__get__(value)
     return cause if cause is not None and traces(cause) else None
+
+
+def _failure_in(value: BaseException) -> BaseException | None:
+    """Return what the first rank of a distributed checkpoint failed with; it may come from another process."""
+    failures = item(stored(value), "_failures")
+    for each in list(failures.values())[:1] if type(failures) is dict else []:
+        first = each[0] if type(each) is tuple and each else each
+        if is_kind(first, BaseException):
+            return first  # type: ignore[no-any-return]
+    return None
 
 
 def is_of_signal(rows: Sequence[TracebackType]) -> bool:
@@ -97,6 +105,12 @@ def describe(value: BaseException) -> str:
     if (no_file := _NO_SAVED_FILE.search(message[:_READ])) is not None:
         first = f"no file of torch.save: {no_file[1]}"  # the lines before it speak of a file that holds other classes
     return one_line(f"{name}: {first}" if first else name, _LONGEST if _PATH in first else MAX_TEXT)
+
+
+def messages_of(value: BaseException) -> str:
+    """Return the message, and that of what the first rank of a distributed checkpoint failed with."""
+    failure = _failure_in(value)
+    return "\n".join(message_of(each) for each in (value, failure) if each is not None)
 
 
 def message_of(value: BaseException) -> str:

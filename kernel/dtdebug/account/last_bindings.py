@@ -34,7 +34,7 @@ class Making(NamedTuple):
     parts: tuple[ast.expr, ...] = ()
     """Expressions that the value was made of."""
     position: int | None = None
-    """Number of the value among those that a loop unpacks."""
+    """Number of the value among those that a loop or an assignment unpacks."""
 
     @property
     def line(self) -> int:
@@ -153,7 +153,11 @@ def making_of_binding(name: str, row: Binding, scope: Scope) -> Making:
         value = node.value
     if value is None:
         return Making("assigned", node, scope)
-    return Making("environment" if asks_environment(value, scope) else how_of(value), node, scope, value, (value,))
+    at = None
+    if isinstance(node, ast.Assign) and not any(each is value for each in ast.walk(node)):  # a function returns it
+        value, at = node.value, position_in(name, node.targets[0])
+    how: How = "environment" if asks_environment(value, scope) else how_of(value)
+    return Making(how, node, scope, value, (value,), at)
 
 
 def asks_environment(value: ast.expr, scope: Scope) -> bool:

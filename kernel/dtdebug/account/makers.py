@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dtdebug.account import scopes
+from dtdebug.account.callers import Called, call_into, creation_of, loader_joining_by
 from dtdebug.account.expressions import (
     PARSERS,
     destinations,
@@ -19,6 +19,7 @@ from dtdebug.account.expressions import (
     position_in,
     positional,
 )
+from dtdebug.account.files import writer_of
 from dtdebug.account.last_bindings import (
     Making,
     asks_environment,
@@ -32,6 +33,7 @@ from dtdebug.account.returned import object_of, of_constructor, of_method
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
 from dtdebug_taxonomy.model.account import How
+from dtdebug_taxonomy.source.python.bindings import Binding
 from dtdebug_taxonomy.source.python.names import dotted_name, keyword, last_name
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 
@@ -64,7 +66,7 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
         yield from found
         return
     if (own := scopes.parameter(scope, name)) is not None:
-        yield from _of_argument(name, own, scope)
+        yield from _of_argument(name, own, scope, sources)
         return
     if home is not program.tree:
         for outer in list(program.code.scopes(home))[:8]:
@@ -76,7 +78,7 @@ def _of_name(name: str, scope: Scope, sources: Sources) -> Iterator[Making]:
                 yield from rows
                 return
             if (own := scopes.parameter(around, name)) is not None:
-                yield from _of_argument(name, own, around)
+                yield from _of_argument(name, own, around, sources)
                 return
     for cell in cells_around(scope):
         for made in last_bindings(name, cell.node or ast.Module([], []), cell):
@@ -94,13 +96,13 @@ def _around(scope: Scope, outer: ast.AST) -> Scope:
                  local=scope.world if top else scope.local, world=scope.world, reached=_LAST)  # fmt: skip
 
 
-def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
+def _of_argument(name: str, own: ast.arg, scope: Scope, sources: Sources) -> Iterator[Making]:
     """Yield the argument that a parameter got: of the caller, of the command line, or its default."""
-    if (loader := _of_collate(scope)) is not None:
+    if (loader := loader_joining_by(scope, sources)) is not None:
         yield Making("loop", loader[0], loader[1], loader[0], (loader[0],))
         return
     came = scopes.argument(scope, name)
-    if came is None and (started := _of_thread(scope) or _only_call(scope)) is not None:
+    if came is None and (started := call_into(scope, sources)) is not None:
         found = scopes.bind(started[0], scope).get(name)
         came = (found, started[1]) if found is not None else None
     if came is not None:
@@ -121,62 +123,6 @@ def _of_argument(name: str, own: ast.arg, scope: Scope) -> Iterator[Making]:
 def _making_of(node: ast.expr, caller: Scope) -> Making:
     how: How = "environment" if asks_environment(node, caller) else "literal" if is_literal(node) else "passed"
     return Making(how, node, caller, node, (node,))
-
-
-def _only_call(scope: Scope) -> tuple[ast.Call, Scope] | None:
-    """Return the only call of a function that has returned, such as one that made a closure."""
-    program, node = scope.program, scope.node
-    if program is None or not isinstance(node, FUNCTIONS) or scope.callers:
-        return None
-    calls = program.code.callers.get(node, [])
-    return (calls[0], scope_of_call(calls[0], program, scope)) if len(calls) == 1 else None
-
-
-def scope_of_call(call: ast.Call, program: Program, inside: Scope) -> Scope:
-    """Return the scope in which a call stands: a frame of the stack, or one that is only read."""
-    where = program.code.scope(call)
-    around = next((each for each in (inside, *inside.callers) if each.node is where), None)
-    if around is None:
-        local = inside.world if inside.live and where is program.tree and inside.program is program else {}
-        around = Scope(program.file, call.lineno, getattr(where, "name", ""), program=program, node=where,
-                       live=bool(local), local=local, world=local, reached=_LAST)  # fmt: skip
-    inner = next((each for each in program.code.ancestors(call) if isinstance(each, scopes.COMPREHENSIONS)), None)
-    return dataclasses.replace(around, line=call.lineno, call=call, inner=inner)
-
-
-def _of_collate(scope: Scope) -> tuple[ast.Call, Scope] | None:
-    """Return the loader that a function joins the samples of, with the scope in which it is made."""
-    program, node = scope.program, scope.node
-    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
-        return None
-    for call in program.code.nodes(ast.Call):
-        if dotted_name(keyword(call, "collate_fn")).rpartition(".")[2] == node.name:
-            return call, scope_of_call(call, program, scope)
-    return None
-
-
-def _of_thread(scope: Scope) -> tuple[ast.Call, Scope] | None:
-    """Return the call that starts a function in a thread or process, as a call of the function itself."""
-    program, node = scope.program, scope.node
-    if program is None or not isinstance(node, FUNCTIONS) or any(s.user for s in scope.callers):
-        return None
-    for call in program.code.nodes(ast.Call):
-        target = keyword(call, "target") or keyword(call, "fn") or (call.args[0] if call.args else None)
-        if dotted_name(target).rpartition(".")[2] != node.name:
-            continue
-        packed = keyword(call, "args")
-        given: list[ast.expr] = (
-            list(packed.elts) if isinstance(packed, ast.Tuple | ast.List) else [] if packed else call.args[1:]
-        )
-        if dotted_name(call.func).rpartition(".")[2] in ("spawn", "start_processes"):
-            first = given[0] if given and packed is None else None
-            given = list(first.elts) if isinstance(first, ast.Tuple) else given
-            given = [ast.Starred(ast.Name("rank")), *given]
-        named = keyword(call, "kwargs")
-        pairs = zip(named.keys, named.values, strict=True) if isinstance(named, ast.Dict) else ()
-        keywords = [ast.keyword(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
-        return ast.Call(ast.Name(node.name), given, keywords), scope_of_call(call, program, scope)
-    return None
 
 
 def option_of(node: ast.Attribute, scope: Scope, sources: Sources) -> Making | None:
@@ -320,9 +266,10 @@ def _of_field(
     made = creation(node.value, scope, sources)
     if made is not None and dotted_name(made[0].func).rpartition(".")[2] != defined.name and not _is_cls(made, defined):
         made = None
-    made = made or _only_creation(defined, program, scope)
+    made = made or creation_of(defined, program, scope, sources)
     value = scope.value(node)
     rows = [row for row in program.bindings.get((defined, f"self.{node.attr}"), ()) if row.how != "argument"]
+    rows = rows or _registered(node.attr, defined, program)
     rows = [row for row in rows if not _is_other(row.value, value)]
     first = [row for row in rows if getattr(program.code.function(row.node), "name", "") in ("__init__", "setup")]
     for row in (first or rows)[-1:]:
@@ -341,15 +288,13 @@ def _of_field(
         yield worked_out
         return
     rows = program.bindings.get((defined, node.attr), [])
-    if made is not None and _has_fields(defined) and (rows or node.attr in field_names(defined)):
-        given = keyword(made[0], node.attr) or positional(made[0], defined, node.attr)
-        packed = packed_item(made[0], node.attr) if given is None else None
-        has_default = any(row.how == "assign" for row in rows)
-        if packed is not None and (not has_default or made[1].value(packed) is not MISSING):
-            given = packed  # else it may not be among them
-        if given is not None:
-            yield _making_of(given, made[1])
-            return
+    given = _given_to(made, node.attr, defined, rows) if made is not None else None
+    if made is not None and given is not None:
+        yield _making_of(given, made[1])
+        return
+    if (bare := _bare_field(node, home, defined, scope)) is not None:
+        yield bare
+        return
     for row in rows:
         if row.how == "assign" and not _is_other(row.value, value):
             yield Making("default", row.node, Scope(home.file, _LAST, "", program=program, node=defined), row.value)
@@ -359,6 +304,26 @@ def _of_field(
             if other.name == dotted_name(base).rpartition(".")[2] and other is not defined:
                 yield from _of_field(node, home, other, scope, sources)
                 return
+
+
+def _registered(name: str, defined: ast.ClassDef, program: Program) -> list[Binding]:
+    """Return the calls by which a module got a buffer or parameter of a name."""
+    return [
+        Binding(call, call.args[1], "assign")
+        for call in program.code.methods("register_buffer", "register_parameter")
+        if len(call.args) > 1 and program.code.class_of(call) is defined
+        and isinstance(call.args[0], ast.Constant) and call.args[0].value == name
+    ]  # fmt: skip
+
+
+def _given_to(made: Called, name: str, defined: ast.ClassDef, rows: Sequence[Binding]) -> ast.expr | None:
+    """Return the argument by which a call that made an object gave it a field."""
+    if not _has_fields(defined) or not (rows or name in field_names(defined)):
+        return None
+    given = keyword(made[0], name) or positional(made[0], defined, name)
+    packed = packed_item(made[0], name) if given is None else None
+    has_default = any(row.how == "assign" for row in rows)
+    return packed if packed is not None and (not has_default or made[1].value(packed) is not MISSING) else given
 
 
 def _is_cls(made: tuple[ast.Call, Scope], defined: ast.ClassDef) -> bool:
@@ -382,7 +347,7 @@ def _is_other(written: ast.expr | None, value: object) -> bool:
 
 
 def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:
-    """Return what a property returns, or the line of a field that has no default."""
+    """Return what a property returns."""
     own = object_of(scope.value(node.value))
     for each in defined.body:
         last = each.body[-1] if isinstance(each, FUNCTIONS) and each.name == node.attr else None
@@ -391,14 +356,15 @@ def _of_property(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope:
                 home.file, last.lineno, node.attr, program=home.program, node=each, live=scope.live, local=own
             )
             return Making("returned", last, inside, last.value, (last.value,))
-        bare = isinstance(each, ast.AnnAssign) and each.value is None and dotted_name(each.target) == node.attr
-        if (
-            bare
-            and own
-            and scope.node is not None
-            and scope.function != "__init__"
-            and dotted_name(node.value) == "self"
-        ):
+    return None
+
+
+def _bare_field(node: ast.Attribute, home: Scope, defined: ast.ClassDef, scope: Scope) -> Making | None:
+    """Return the line of a field that has no default, for an object whose making is not found."""
+    if dotted_name(node.value) != "self" or scope.function == "__init__" or not object_of(scope.value(node.value)):
+        return None
+    for each in defined.body:
+        if isinstance(each, ast.AnnAssign) and each.value is None and dotted_name(each.target) == node.attr:
             return Making("attribute", each, Scope(home.file, _LAST, "", program=home.program, node=defined))
     return None
 
@@ -408,14 +374,6 @@ def _has_fields(defined: ast.ClassDef) -> bool:
     decorators = (each.func if isinstance(each, ast.Call) else each for each in defined.decorator_list)
     names = [dotted_name(each).rpartition(".")[2] for each in (*decorators, *defined.bases)]
     return any(name in _FIELDS for name in names)
-
-
-def _only_creation(defined: ast.ClassDef, program: Program, inside: Scope) -> tuple[ast.Call, Scope] | None:
-    """Return the only call of a class in its file."""
-    calls = [call for call in program.code.calls(defined.name) if isinstance(call.func, ast.Name)]
-    if len(calls) != 1:
-        return None
-    return calls[0], scope_of_call(calls[0], program, inside)
 
 
 def creation(
@@ -478,16 +436,20 @@ def _of_item(node: ast.Subscript, scope: Scope, sources: Sources) -> Iterator[Ma
     found = _container(node.value, scope, sources)
     part = entry(found[0], key) if found is not None else None
     if found is not None and part is not None and not _is_other(part, scope.value(node)):
-        yield Making("literal" if is_literal(part) else how_of(part), part, found[1], part, (part,))
+        owner = next(makings(node.value, scope, sources), None)
+        saved = owner is not None and owner.how == "file"
+        yield Making(
+            "literal" if is_literal(part) else "file" if saved else how_of(part), part, found[1], part, (part,)
+        )
 
 
 def _container(node: ast.expr, scope: Scope, sources: Sources, steps: int = _STEPS) -> tuple[ast.expr, Scope] | None:
-    """Return the literal of a dictionary or list behind a name, through names and arguments."""
+    """Return the literal of a dictionary or list behind a name, through names, arguments and files."""
     node = _find_copied(node)
     if isinstance(node, ast.Dict | ast.List | ast.Tuple):
         return node, scope
     if isinstance(node, ast.Call):
-        inside = _find_return(node, scope, sources) if steps else None
+        inside = (_find_return(node, scope, sources) or _find_written(node, scope, sources)) if steps else None
         return _container(*inside, sources, steps - 1) if inside is not None else (node, scope)
     for made in makings(node, scope, sources) if steps else ():
         return _container(made.value, made.scope, sources, steps - 1) if made.value is not None else None
@@ -511,6 +473,12 @@ def _find_return(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.ex
         return None
     returned = [s.value for s in scopes.statements(entered.node) if isinstance(s, ast.Return)]
     return (returned[-1], entered) if returned and returned[-1] is not None else None
+
+
+def _find_written(call: ast.Call, scope: Scope, sources: Sources) -> tuple[ast.expr, Scope] | None:
+    """Return what the program wrote to the file that a call reads."""
+    written = writer_of(Making("file", call, scope, call), sources)
+    return (written.value, written.scope) if written is not None and written.value is not None else None
 
 
 def _function_called(call: ast.Call, scope: Scope, sources: Sources) -> Scope | None:

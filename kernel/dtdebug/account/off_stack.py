@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from dtdebug.account.callers import scope_of_call
 from dtdebug.account.files import own_programs
 from dtdebug.account.first_writes import missing_writes
-from dtdebug.account.makers import scope_of_call
 from dtdebug.account.objects import MISSING
 from dtdebug.account.scopes import Scope
 from dtdebug.account.sources import Program, Sources
@@ -30,6 +30,8 @@ _SECOND_BACKWARD = ("backward through the graph a second time",)
 _MISSING = re.compile(
     r"(?:No such file or directory|Not a directory): (?:'(?P<one>[^']{1,400})'|\"(?P<other>[^\"]{1,400})\")"
 )
+_SIZED = re.compile(r"[Ss]ize mismatch(?: between [^\n]{1,160}?)? for (?P<name>[\w.]{1,160})")
+"""Parameter or buffer whose size a checkpoint does not have."""
 _MOST_WRITES = 2
 _SET_UP, _DESTROYS = "init_process_group", "destroy_process_group"
 
@@ -55,6 +57,8 @@ def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[Of
         yield from _kept_from_last_pass(scope)
     elif any(each in message for each in _FROZEN):
         yield from _freezing(scope, sources)
+    elif (sized := _SIZED.search(message)) is not None:
+        yield from _maker_of(sized["name"], scope, sources)
     elif "'NoneType' object" in message:
         yield from _setter_never_called(scope, sources)
     else:
@@ -66,6 +70,29 @@ _TAKEN = re.compile(r"[\[({](?:'[^']{1,60}', ?){1,40}'[^']{1,60}',?[\])}]")
 """List of words in a message: those that the library takes, not the one that it refuses."""
 _SPOKEN = 200
 """Maximum number of words of a message that are looked for."""
+
+
+def _maker_of(name: str, scope: Scope, sources: Sources) -> Iterator[OffStack]:
+    """Yield the line that made the part of a model in which a parameter is: of `layers.0.up.weight` that of `up`."""
+    programs = [*own_programs(scope, sources)]
+    for part in reversed(name.split(".")):
+        found = [
+            (program, row)
+            for program in programs
+            for (home, bound), rows in program.bindings.items()
+            for row in rows
+            if bound == f"self.{part}" and isinstance(home, ast.ClassDef) and row.how == "assign"
+        ]
+        if not found:
+            continue
+        program, row = found[0]
+        method = program.code.scope(row.node)
+        inside = Scope(
+            program.file, getattr(row.node, "lineno", 0), getattr(method, "name", ""), program=program, node=method
+        )
+        if len(found) == 1:
+            yield OffStack("attribute", f"self.{part}", row.node, inside, row.value)
+        return
 
 
 def _words_of(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:

@@ -118,7 +118,7 @@ class WayBack(DecidedLinks):
         for leaf in leaves(found.asked, scope) if found.asked is not None else ():
             self._follow(leaf, scope, at)
 
-    def _follow(self, node: ast.expr, scope: Scope, parent: int) -> None:
+    def _follow(self, node: ast.expr, scope: Scope, parent: int, position: int | None = None) -> None:
         text = ast.unparse(node)
         if text in _NOT_FOLLOWED:
             return
@@ -132,7 +132,7 @@ class WayBack(DecidedLinks):
         value = scope.value(node)
         if isinstance(node, ast.Call):
             if self._is_new(text, node):
-                self._call(node, scope, parent, value)
+                self._call(node, scope, parent, value, position)
             return
         if value is not MISSING and not scopes.is_plain_value(value):
             return
@@ -237,7 +237,7 @@ class WayBack(DecidedLinks):
             self._samples(made.parts, before, at, made.position)
         for part in made.parts:
             for leaf in leaves(part, before):
-                self._follow(leaf, before, at)
+                self._follow(leaf, before, at, made.position if leaf is made.value else None)
 
     def _is_of_no_use(self, value: object, said: str, parent: int) -> bool:
         """True for None, and for a number or container to which nothing was added, here or where it is handed on."""
@@ -303,7 +303,7 @@ class WayBack(DecidedLinks):
             if handed and first < len(self.links):
                 self._ends.append((first, DECIDED))
 
-    def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any) -> None:
+    def _call(self, node: ast.Call, scope: Scope, parent: int, value: Any, position: int | None) -> None:
         """Go on with what a function of the program returns, or with a call that asks for the environment."""
         entered = enter(node, scope, self._sources)
         shown = named(ast.unparse(node), value)
@@ -324,7 +324,7 @@ class WayBack(DecidedLinks):
                 at = self._add(link, parent, plain=True, scalar=True, sure=DECIDED if environment else LAUNCH)
                 self._own += [at] * (own and at >= 0)
             return
-        self._return_links(entered, shown, value, parent)
+        self._return_links(entered, shown, value, parent, position)
 
     def _return_links(
         self, entered: Scope, shown: NamedValue, value: Any, parent: int, position: int | None = None

@@ -26,6 +26,7 @@ from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
 from dtdebug_taxonomy.explanations.lost_fraction import dividing_link
 from dtdebug_taxonomy.explanations.missing_attribute import show_what_was_caught
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
+from dtdebug_taxonomy.explanations.short_batch import FIX, find_short_batch
 from dtdebug_taxonomy.inference.account_call import names_in_words
 from dtdebug_taxonomy.inference.contracts import Broken, Parted, broken_contract, parted_contract
 from dtdebug_taxonomy.inference.guards import decisive_test
@@ -127,11 +128,15 @@ def _of_contract(
         if not contract.asks:
             raise
         said = fill(contract.asks, call)
-    title = f"{_rank_prefix(account, alike, accounts)}{said}{decided_clause(account, *links)}"
     typed = account_edits.typed_option(link)
     edit = typed or account_edits.of_contract(found, link, at_once)
+    short = find_short_batch(account, _numbers_of(found)) if edit is None else None
+    if short is not None:
+        links, link, edit, said = (short.made,), short.made, short.edit, f"{said}: {short.said}"
+    title = f"{_rank_prefix(account, alike, accounts)}{said}{decided_clause(account, *links)}"
     place = edit.place if edit is not None else link.place if link is not None else account.place
     fix = account_edits.UNTYPED if typed is not None else fill(contract.fix, call, strict=False)
+    fix = FIX if short is not None else fix
     if (
         typed is None
         and link is not None
@@ -149,6 +154,12 @@ def _of_contract(
         fix = f"Edit {where(link.place)}: {show_what_was_caught(link)}"
     told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
     return replace(told, settled=edit.meant if edit is not None else _is_settled(found, link))
+
+
+def _numbers_of(found: Broken) -> set[int]:
+    """Return the numbers that a demand compares, and the first sizes of what it is about."""
+    shapes = (value.shape for value in found.call.scope.values.values() if value.shape)
+    return {*(int(text) for text in compared_values(found) if text.isdigit()), *(shape[0] for shape in shapes)}
 
 
 def _of_set_up(

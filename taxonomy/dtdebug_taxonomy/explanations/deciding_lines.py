@@ -42,7 +42,7 @@ def deciding_link(account: Account, words: str) -> Link | None:
     at = chain.index(root) if root is not None else 0
     while at and is_given(chain[at]):
         at -= 1
-    at = _where_combined(chain, at)
+    at = _where_counted(chain, _where_combined(chain, at))
     exact = chain[0].value.name == words or chain[at].how in ENDED  # a name in an expression may mean little for it
     return chain[at] if exact else None
 
@@ -58,6 +58,19 @@ def _where_combined(chain: Sequence[Link], at: int) -> int:
     end = next((n for n in range(parent + 1, len(chain)) if chain[n].depth <= chain[parent].depth), len(chain))
     alike = [n for n in range(parent + 1, end) if chain[n].depth == chain[at].depth and chain[n].how in outside]
     return parent if len({chain[n].value.name for n in alike}) > 1 else at
+
+
+def _where_counted(chain: Sequence[Link], at: int) -> int:
+    """Return the index of the line that counts an object of which the deciding value is only a part: `len(loader)`."""
+    for n in range(1, at + 1):
+        up = next((u for u in range(n - 1, -1, -1) if chain[u].depth < chain[n].depth), None)
+        if (
+            up is not None
+            and f"len({chain[n].value.name})" in chain[up].place.code
+            and chain[n].value.text[:1].isalpha()
+        ):
+            return up
+    return at
 
 
 def deciding_line(account: Account) -> Link | None:
@@ -111,9 +124,22 @@ def is_same_line(link: Link, account: Account) -> bool:
 def links_of(found: Broken) -> tuple[Link, ...]:
     """Return where what the demand compares was decided: what the contract is about first, at most two lines."""
     links = _links_of(found)
-    own = rounding_link(found.account) if "prod(shape)" in found.contract.demand else None
-    own = own or _of_shared(found, links)
+    own = _of_shared(found, links) or _rounded_link(found, links)
     return (own,) if own is not None else links
+
+
+def _rounded_link(found: Broken, links: Sequence[Link]) -> Link | None:
+    """Return the only line at which a whole division cut something off a number that the demand compares.
+
+    Where a number is not known there, only if no setting is one of the two that are compared.
+    """
+    compared = compared_values(found)
+    decided = any(link.how in ENDED and link.value.text in compared for link in links)
+    names = names_in(found.contract.demand)
+    asked = [words for name, (words, _) in found.call.expressions.items() if name in names and name != "self"]
+    asked += _OF_SELF.findall(found.contract.demand)
+    chained = [link for words in asked for chain in chains_of(found.account, words) for link in chain]
+    return rounding_link(found.account, chained, unknown=not decided)
 
 
 def _links_of(found: Broken) -> tuple[Link, ...]:
@@ -148,8 +174,8 @@ def _links_of(found: Broken) -> tuple[Link, ...]:
     inner = contract.about and contract.about not in call.expressions
     if not links and inner and 0 <= account.root < len(account.links):
         links.append(account.links[account.root])
-    if not links and contract.about in call.expressions and (part := _computed_part(found)) is not None:
-        links.append(part)
+    if not decided and contract.about in call.expressions and (part := _computed_part(found)) is not None:
+        links = [part]
     return tuple(links[:2])
 
 
@@ -284,15 +310,22 @@ def _computes(link: Link) -> bool:
 
 def _computed_part(found: Broken) -> Link | None:
     """Return the line that computes a part of `(replicas, tp)`, if it is the only part that is computed."""
-    chains = chains_of(found.account, found.call.expressions[found.contract.about][0])
-    heads = [chain[0] for chain in chains if chain[0].how == "assigned"]
-    trees = [(link, parse_line(link.place.code)) for link in heads]
-    computed = [link for link, tree in trees if tree is not None and any(map(_is_sum, ast.walk(tree)))]
-    return computed[0] if len(computed) == 1 else None
+    words = found.call.expressions[found.contract.about][0]
+    match parse_line(words):
+        case ast.Module(body=[ast.Expr(value=ast.Tuple() | ast.List())]):
+            chains = chains_of(found.account, words)
+            computed = [
+                next((link for link in chain if link.how == "assigned" and _adds(link)), None) for chain in chains
+            ]
+            made = [link for link in computed if link is not None]
+            return made[0] if len(made) == 1 else None
+    return None
 
 
-def _is_sum(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp)
+def _adds(link: Link) -> bool:
+    """True if a line does arithmetic."""
+    tree = parse_line(link.place.code)
+    return tree is not None and any(isinstance(node, ast.BinOp) for node in ast.walk(tree))
 
 
 def _in_file(found: Broken) -> Link | None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from dtdebug_taxonomy.explanations.repair_search import Way, span_of
 from dtdebug_taxonomy.inference.account_call import parse_line
+from dtdebug_taxonomy.inference.worked_out import work_out_node
 from dtdebug_taxonomy.model.account import Account, Link, NamedValue
+
+_OPEN = -1
+"""Remainder of numbers that are not known."""
 
 
 def dividing_link(account: Account, refused: Sequence[NamedValue]) -> Link | None:
@@ -16,17 +21,31 @@ def dividing_link(account: Account, refused: Sequence[NamedValue]) -> Link | Non
     return next((link for link in account.links if link.value.text == "0" and _divides(link.place.code)), None)
 
 
-def rounding_link(account: Account) -> Link | None:
-    """Return the only link at which a whole division of known numbers left a remainder."""
-    known = {link.value.name: link.value.text for link in account.links if link.value.text.isdigit()}
-    found = []
-    for link in account.links:
-        match parse_line(link.place.code):
-            case ast.Module(body=[ast.Assign(value=ast.BinOp(left=whole, op=ast.FloorDiv(), right=by))]):
-                pair = [known.get(ast.unparse(each), ast.unparse(each)) for each in (whole, by)]
-                if all(map(str.isdigit, pair)) and int(pair[1]) and int(pair[0]) % int(pair[1]):
-                    found.append(link)
-    return found[0] if len(found) == 1 else None
+def rounding_link(account: Account, links: Sequence[Link], *, unknown: bool = False) -> Link | None:
+    """Return the only one of some links at which a whole division left a remainder.
+
+    `unknown`: a division of which a number is not known may have left one, where none is known to have.
+    """
+    way = Way(account, {})
+    rows = [(link, _remainder(link, way)) for link in links]
+    found = [link for link, rest in rows if rest > 0] or [link for link, rest in rows if rest == _OPEN and unknown]
+    return found[0] if len({link.place for link in found}) == 1 else None
+
+
+def _remainder(link: Link, way: Way) -> int:
+    """Return what a whole division of a line leaves; `_OPEN` if a number is not known, or the rest itself is taken."""
+    begin, end = span_of(link)
+    tree = parse_line(link.place.code[begin:end])
+    rest = 0
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            rest = rest or _OPEN
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+            pair = [work_out_node(side, way.around(link, {})) for side in (node.left, node.right)]
+            whole, by = (value.plain if value is not None else None for value in pair)
+            known = isinstance(whole, int) and isinstance(by, int) and by
+            rest = rest or (whole % by if known else _OPEN)  # type: ignore[operator]
+    return rest
 
 
 def _divides(code: str) -> bool:

@@ -34,6 +34,7 @@ from dtdebug_taxonomy.explanations.missing_file import of_file
 from dtdebug_taxonomy.explanations.model import Explanation, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.older_object import of_older_object
 from dtdebug_taxonomy.explanations.refused_words import of_states, of_word
+from dtdebug_taxonomy.explanations.short_batch import of_short_batch
 from dtdebug_taxonomy.explanations.text_for_number import of_text_for_number
 from dtdebug_taxonomy.explanations.unequal_samples import of_samples
 from dtdebug_taxonomy.inference.account_call import parse_line
@@ -69,7 +70,7 @@ def explain(context: Context) -> Iterator[Explanation]:
             found = found or (reader(account) if reader is not None else None)
             found = found or of_arguments(account) or of_text_for_number(account) or of_word(account, printed)
             found = found or of_states(account, printed) or of_shapes(account, printed) or of_older_object(account)
-            found = found or of_samples(account, printed)
+            found = found or of_samples(account, printed) or of_short_batch(account)
         if found is not None:
             found = of_unset_variable(found, snapshot.environment) or found
             if found.link is not None and found.link.how == "caught":

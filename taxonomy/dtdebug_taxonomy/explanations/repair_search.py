@@ -23,9 +23,9 @@ Values = Mapping[str, Value]
 Meets = Callable[[Values], bool]
 """True if the demand is met with these values of the arguments."""
 
-_LEFT_OUT, _OTHER_NAME, _NUMBER, _BY_RANKS, _AT_LEAST = 1, 2, 3, 4, 5
-"""Costs: a constant of a sum is left out, another name stands there, a literal is another number, a tensor is made with
-room for each rank, a 0 becomes a 1."""
+_LEFT_OUT, _OTHER_NAME, _NUMBER, _ROUNDED, _BY_RANKS, _OF_TENSOR, _AT_LEAST = range(1, 8)
+"""Costs: a constant of a sum is left out, another name stands there, a literal is another number, a division is rounded
+up, a tensor is made with room for each rank, the size of a tensor stands for a number, a 0 becomes a 1."""
 _MAKERS = frozenset({"empty", "zeros", "ones", "new_empty", "new_zeros", "new_ones"})
 _CHANGED = frozenset({"literal", "option", "default", "attribute", "assigned", "called", "passed", "returned"})
 _WORD = re.compile(r"[a-z]{2,}")
@@ -236,6 +236,9 @@ def _changes(
                 yield _LEFT_OUT, part, words[kept.col_offset : kept.end_col_offset]
             case ast.BinOp(left=ast.Constant(), op=ast.Add() | ast.Mult(), right=kept):
                 yield _LEFT_OUT, part, words[kept.col_offset : kept.end_col_offset]
+            case ast.BinOp(left=ast.Name() | ast.Attribute() | ast.Call(), op=ast.FloorDiv() | ast.Mod() as operator):
+                whole = words[part.col_offset : part.end_col_offset]
+                yield _ROUNDED, part, f"-(-{whole})" if isinstance(operator, ast.FloorDiv) else f"-{whole}"
             case ast.Constant(value=int() as number) if not isinstance(number, bool):
                 yield from ((_NUMBER, part, str(n)) for n in numbers or () if n != number)
             case ast.Name() | ast.Attribute() if numbers is not None:
@@ -244,6 +247,8 @@ def _changes(
                     alike = known is not None and _could_be(other, known) and other != known
                     if alike and (other.plain is None or _shares_word(name, ast.unparse(part))):
                         yield _OTHER_NAME, part, name
+                    elif known is not None and type(known.plain) is int and other.kind == "tensor" and other.shape:
+                        yield _OF_TENSOR, part, f"{name}.size(0)"
     if before.plain == 0 and _is_rounded(node):
         yield _AT_LEAST, node, f"max(1, {words})"
 
