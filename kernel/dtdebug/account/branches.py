@@ -73,6 +73,7 @@ class _Reader:
     ) -> Iterator[Branch]:
         """Yield the tests of a function with their outcomes, those near its line first."""
         found = [each for each in scopes.statements(scope.node or ast.Pass()) if isinstance(each, Test)]
+        found = [each for each in found if not _asks_name(each)]
         found.sort(key=lambda each: abs(each.lineno - scope.line))
         for each in found[:_TESTS]:
             if self.deadline.is_over:
@@ -430,6 +431,14 @@ def _statement(scope: Scope) -> ast.stmt | None:
     found = [each for each in scopes.statements(scope.node or ast.Pass()) if each.lineno <= scope.line]
     within = [each for each in found if scope.line <= (each.end_lineno or each.lineno)]
     return within[-1] if within else None
+
+
+def _asks_name(test: Test) -> bool:
+    """True for `if __name__ == "__main__":`, which goes one way in all ranks."""
+    match test:
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return False
 
 
 def _turn(node: ast.stmt | None, scope: Scope) -> Iterator[NamedValue]:

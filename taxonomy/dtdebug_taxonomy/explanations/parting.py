@@ -26,6 +26,7 @@ _SURE, _LIKELY = 0.9, 0.7
 _MOST_SIDES, _MOST_VALUES, _LONGEST_VALUES, _LONGEST_SIDES = 3, 2, 40, 80
 _DIGITS = re.compile(r"\b\d{1,20}\.\d{4,20}(?:e[+-]?\d{1,3})?\b")
 _DECIDED = frozenset({"literal", "option", "default", "environment", "file", "assigned", "returned", "attribute"})
+_RANK = re.compile(r"(?i)\b(?:\w{1,20}_)?rank\b")
 _BETWEEN_TWO = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
 _PATH = re.compile(r"^(?:Path\()?['\"].*[./]")
 
@@ -39,7 +40,8 @@ def explain(context: Context) -> Iterator[Explanation]:
     if parting.branch.kind == "try" and any(ordinary_errors.explain(context)):
         return  # what was caught was printed, and says more
     verdict = snapshot.verdict
-    if is_by_rank(parting) and verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
+    if verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
+        yield from _between_two(context, parting, verdict)
         return  # one rank is to send where another receives
     if parting.branch.leaves == "raise" and _has_exception_of(verdict, parting.sides[0].ranks):
         return  # the exception is what happened, and the test is its reason
@@ -58,7 +60,10 @@ def explain(context: Context) -> Iterator[Explanation]:
         rank=parting.sides[0].ranks[0] if parting.sides[0].ranks else None,
         file=place.file,
     )
-    edit = None if parting.detour or parting.branch.kind == "try" else parting_edits.edit_of(parting, snapshot)
+    link = decided_at(parting)
+    of_role = is_by_rank(parting) or (link is not None and bool(_RANK.search(link.place.code)))
+    unproven = parting.detour or parting.branch.kind == "try"
+    edit = None if unproven else parting_edits.edit_of(parting, snapshot, of_role=of_role)
     polled = _name_polled_file(parting) if parting.detour else None
     title, advice = polled if polled is not None else (_title(parting), _fix(parting))
     found = explanation_for(
@@ -73,6 +78,37 @@ def explain(context: Context) -> Iterator[Explanation]:
     diff = edit.diff if edit is not None else ""
     fix = edit.says if edit is not None else found.fix
     yield with_diff(replace(found, fix=fix), diff, file=at.file, line=at.line)
+
+
+def _between_two(context: Context, parting: Parting, verdict: Verdict) -> Iterator[Explanation]:
+    """Yield two ranks that wait for each other in one call, and what sent both the same way."""
+    waits = {c.ranks[0]: c for c in verdict.claims if c.what == "waits" and len(c.ranks) == len(c.of) == 1}
+    pair = next((r for r, c in waits.items() if (o := waits.get(c.of[0])) and o.of == (r,) and o.op == c.op), None)
+    if pair is None:
+        return
+    call = waits[pair]
+    both = tuple(sorted((pair, call.of[0])))
+    side = next((s for s in parting.sides if {*both} <= {*s.ranks} and s.result is not None), None)
+    link = decided_at(parting)
+    place = link.place if link is not None else parting.branch.place
+    title = f"Ranks {both[0]} and {both[1]} both wait in {call.op} for the other"
+    if side is not None:
+        title += f": `{parting.text}` is {side.result} on both ({where(place)})"
+    other = "receive" if "send" in call.op else "send"
+    fix = f"Edit {where(place)}: let one rank of each pair {other} first, by what differs between the two."
+    reason = Reason(
+        evidence=EVIDENCE,
+        means="The calls in which the two ranks wait.",
+        of_account=True,
+        source="measured",
+        weight=2.5,
+        line=place.line,
+        words=place.code,
+        rank=both[0],
+        file=place.file,
+    )
+    found = explanation_for(_SYMPTOM, plain(title, 500), "Neither call can end before the other.", fix, _SURE, reason)
+    yield replace(found, file=place.file, line=place.line)
 
 
 def _name_polled_file(parting: Parting) -> tuple[str, str] | None:
@@ -138,6 +174,8 @@ def _title(parting: Parting) -> str:
     shown = ", ".join(f"{way}{_values(side, differing)}" for way, side in zip(ways, known, strict=True))
     if parting.branch.kind == "for" and len(shown) > _LONGEST_SIDES:
         shown = ", ".join(ways)  # what a loop goes over says no more than its passes
+    elif unknown is not None and len({side.result for side in known}) == 1:
+        shown = f"{_outcome(parting, known[0])} on {_ranks(sorted(rank for side in known for rank in side.ranks))}"
     if unknown is not None:
         way = "went around its peers' call" if parting.branch.leaves == "continue" else "left"
         who = _ranks(unknown.ranks)
@@ -213,5 +251,7 @@ def _fix(parting: Parting) -> str:
             " the surplus, pad it, or put the loop into DDP's `Join`."
         )
     if is_by_rank(parting):
-        return f"Let all ranks reach what communicates behind {at}; guard only printing and writing by the rank."
+        passing = sorted({rank for side in parting.sides if side.result is True for rank in side.ranks})
+        own = f", or give it a group of {_ranks(passing)} only" if len(passing) > 1 else ""
+        return f"Let all ranks reach what communicates behind {at}{own}; guard only printing and writing by the rank."
     return f"Edit {at}: agree on the outcome, for example by `all_reduce` of it, so that all ranks go the same way."

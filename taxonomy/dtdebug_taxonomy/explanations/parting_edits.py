@@ -31,15 +31,18 @@ class PartingEdit(NamedTuple):
     diff: str
 
 
-def edit_of(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:
-    """Return the edit of the user's line after which the ranks do not part there; None if none is certain to parse."""
+def edit_of(parting: Parting, snapshot: Snapshot, *, of_role: bool) -> PartingEdit | None:
+    """Return the edit of the user's line after which the ranks do not part there; None if none is certain to parse.
+
+    `of_role`: the value that differs is made of the rank, so that the program means its ranks to part.
+    """
     if parting.branch.kind == "for":
         return _even(parting, snapshot)
     if parting.branch.kind != "if":
         return None
     if _asks_rank(parting.text):
         return _without_rank(parting, snapshot) or _barrier(parting, snapshot) or _edit_of_check(parting, snapshot)
-    return _agree(parting, snapshot)
+    return None if of_role else _agree(parting, snapshot)
 
 
 def _edit_of_check(parting: Parting, snapshot: Snapshot) -> PartingEdit | None:

@@ -92,7 +92,29 @@ def _left_inside(known: dict[int, RankState], verdict: Verdict) -> Parting | Non
         parting = Parting(branch=branch, text=told.text, sides=sides, sure=False)
         if len(sides) == 2 and is_by_rank(parting):
             return parting
-    return None
+    return _left_by_return(waiting, verdict)
+
+
+def _left_by_return(waiting: Sequence[RankState], verdict: Verdict) -> Parting | None:
+    """Return the only test that leads out of the program's main function before the place where the others wait."""
+    found = []
+    for branch in waiting[0].branches if waiting else ():
+        views = [_view(state, _key(branch)) for state in waiting]
+        stays = [v for v in views if v is not None and v.outcome is False and branch.leaves == "return"]
+        if branch.kind == "if" and len(stays) == len(waiting) and _main_function(waiting[0]) == branch.place.function:
+            found.append((branch, stays))
+    if len(found) != 1:
+        return None
+    branch, stays = found[0]
+    sides = (Side(ranks=verdict.culprits), *_sides(stays, {v.rank: v.values for v in stays}))
+    return Parting(branch=branch, text=branch.conditions[0].text, sides=sides, sure=False)
+
+
+def _main_function(state: RankState) -> str:
+    """Return the function in which a rank stands that the program's own module calls; empty if that is not known."""
+    own = [frame.function for frame in state.stack if not is_library(frame.file)]
+    own = own if own[:1] == ["<module>"] else own[::-1]
+    return own[1] if len(own) > 1 and own[0] == "<module>" else ""
 
 
 def _two_sides(known: dict[int, RankState], verdict: Verdict) -> tuple[list[int], list[int]]:
