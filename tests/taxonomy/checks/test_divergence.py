@@ -68,3 +68,52 @@ def test_a_change_that_reads_a_name_too_early_or_parts_the_ranks_breaks():
     assert not breaks(after, before)
     assert not breaks(alone, wait)
     assert not breaks(before, before)
+
+
+def test_a_change_that_does_not_compile_or_asks_none_for_a_method_breaks():
+    head = "def step(loss, model, amp):\n    scaler = S() if amp else None\n"
+    body = "    if amp:\n        scaler.scale(loss)\n    {new}if amp:\n        scaler.step()\n"
+    before = Code(head + body.format(new=""), path="main.py")
+    twice = Code("t = T(a=1, b=2)\n", path="main.py"), Code("t = T(a=1, a=2)\n", path="main.py")
+
+    assert breaks(before, Code(head + body.format(new="scaler.unscale_()\n    "), path="main.py"))
+    assert not breaks(before, Code(head + body.format(new="if amp:\n        scaler.unscale_()\n    "), path="main.py"))
+    assert breaks(*twice)
+
+
+def test_a_change_that_leaves_a_call_with_a_possible_meeting_to_one_rank_breaks():
+    text = "def load(x, many):\n    if many:\n        dist.barrier()\ndef run(x, many):\n    {guard}load(x, many)\n"
+    before = Code(HEAD + text.format(guard=""), path="main.py")
+    after = Code(HEAD + text.format(guard="if dist.get_rank() == 0: "), path="main.py")
+
+    assert breaks(before, after)
+    assert not breaks(after, before)
+
+
+def test_each_part_of_a_returned_tuple_has_its_own_value():
+    env = "import os\ndef info():\n    if True:\n        r = int(os.environ['RANK'])\n        n = 8\n    return r, n\n"
+    use = "from env import info\ndef run(x):\n    r, n = info()\n    if {name} > 3:\n        dist.all_reduce(x)\n"
+
+    assert found(use.format(name="n"), env=env) == []
+    assert found(use.replace("r, n =", "a, b =").format(name="a"), env=env) == [("rank", "branch", "all_reduce")]
+
+
+def test_where_a_range_ends_does_not_decide_which_numbers_are_in_it():
+    loop = "def run(x, loader):\n    for i in range({ends}):\n        if i % 10 == 0:\n            dist.all_reduce(x)\n"
+    own = "own = len(os.listdir(f'part{dist.get_rank()}'))\n"
+
+    assert ("part", "branch", "all_reduce") not in found(own + loop.format(ends="own"))
+    assert ("part", "branch", "all_reduce") in found(own + loop.format(ends="own, 100"))
+
+
+def test_a_file_that_is_asked_for_before_the_work_is_the_same_for_all():
+    loop = "def run(x):\n    {first}while True:\n        dist.all_reduce(x)\n        if {test}:\n            break\n"
+
+    early = "there = os.path.exists('stop')\n    "
+    step = "n = 0\n    if os.path.exists('stop'):\n        n = 9\n    "
+
+    assert found(loop.format(first=early, test="there")) == []
+    assert found(loop.replace("while True", "while n < 10").format(first=step, test="os.path.exists('x') > n")) == [
+        ("file", "leave", "all_reduce")
+    ]
+    assert found(loop.format(first="", test="os.path.exists('stop')")) == [("file", "leave", "all_reduce")]

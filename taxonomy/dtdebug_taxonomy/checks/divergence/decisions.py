@@ -89,7 +89,7 @@ def _divergence(code: Code, decision: Decision) -> Divergence | None:
         found = _at_condition(code, node, decision, "loader") if _is_split(code, decision) else None
         return found if found is not None and found.how == "leave" else None
     if isinstance(node, ast.While | ast.For | ast.AsyncFor):
-        return _at_loop(code, node, kind)
+        return _at_loop(code, node, kind) if kind != "file" or _is_decisive(code, node, decision) else None
     if isinstance(node, ast.ExceptHandler):
         leave = _leave(code, node.body)
         missed = _missed_meetings(code, node, leave) if leave is not None else ()
@@ -195,11 +195,10 @@ def _raises(block: list[ast.stmt]) -> bool:
 
 
 def _is_decisive(code: Code, node: ast.AST, decision: Decision) -> bool:
-    """True if ranks may well find a file in different states: it is their own, or others work in the meantime."""
-    if any(o.kind == "file" and o.name == "own" for o in decision.value.origins):
-        return True
-    loop = next((a for a in code.ancestors(node) if isinstance(a, _LOOPS)), None)
-    return loop is not None and bool(interpreter(code).meetings_of(loop.body))
+    """True if ranks may well find a file in different states: it is their own, or they look while others work."""
+    names = {o.name for o in decision.value.origins if o.kind == "file"}
+    loop = next((a for a in (node, *code.ancestors(node)) if isinstance(a, _LOOPS)), None)
+    return "own" in names or ("again" in names and loop is not None and bool(interpreter(code).meetings_of(loop.body)))
 
 
 def _leave(code: Code, block: list[ast.stmt]) -> ast.stmt | None:

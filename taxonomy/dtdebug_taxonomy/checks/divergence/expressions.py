@@ -54,6 +54,7 @@ _EXPRESSIONS: dict[type, str] = {
     ast.IfExp: "_if_expression",
     ast.Compare: "_compare",
     ast.Subscript: "_subscript",
+    ast.Tuple: "_tuple",
     ast.JoinedStr: "_text",
     ast.BinOp: "_operation",
     ast.NamedExpr: "_walrus",
@@ -78,6 +79,8 @@ class Evaluation:
         """Conditions by which a rank alone may decide."""
         self.nested = 0
         """Number of expressions and blocks around the one that is interpreted."""
+        self.loops = 0
+        """Number of loops around it."""
         self.owner = self.code.class_of(node) if isinstance(node, FUNCTIONS) else None
         self.parameters: list[str] = []
         if not isinstance(node, ast.Module):
@@ -130,9 +133,11 @@ class Evaluation:
         """Set the names of a target to a value, under conditions of another one."""
         if isinstance(target, ast.Tuple | ast.List):
             parts = source.elts if isinstance(source, ast.Tuple | ast.List) else []
+            known = value.parts if len(value.parts) == len(target.elts) else ()
             for place, inner in enumerate(target.elts):
                 part = parts[place] if len(parts) == len(target.elts) else None
-                self.bind(inner, value if part is None else self.value(part), part, control)
+                each = self.value(part) if part is not None else known[place] if known else value
+                self.bind(inner, each, part, control)
             return
         if control.origins and isinstance(source, ast.Constant | ast.UnaryOp | ast.Compare | ast.BoolOp):
             value = mix(value, control)
@@ -248,7 +253,16 @@ class Evaluation:
             if not isinstance(node.slice, ast.Slice):
                 return own("batch")
             return own("batch" if self._divides(node.value) else "part")
+        if of.parts and isinstance(place := getattr(node.slice, "value", None), int) and place < len(of.parts):
+            return of.parts[place]
         return of if isinstance(node.slice, ast.Slice) or _is_fixed(node.slice) else mix(of.items, at)
+
+    def _tuple(self, node: ast.Tuple) -> Value:
+        parts = tuple(self.value(e) for e in node.elts)
+        whole = mix(*parts)
+        if whole is EQUAL or any(isinstance(e, ast.Starred) for e in node.elts):
+            return whole
+        return whole._replace(parts=tuple(p._replace(parts=()) for p in parts))  # one level: tuples may hold themselves
 
     def _divides(self, node: ast.expr, depth: int = 3) -> bool:
         """True if a sequence was cut to a multiple of the number of ranks, so that their parts are equally long."""
@@ -296,6 +310,13 @@ class Evaluation:
         return mix(found, *(self.value(e) for e in elements))
 
     def _call(self, node: ast.Call) -> Value:
+        """Return the value of a call; a file that is looked for in a loop may change while the ranks work."""
+        found = self._called(node)
+        if not self.loops or not found.of_kind("file"):
+            return found
+        return found._replace(origins=frozenset(_again(o) for o in found.origins))
+
+    def _called(self, node: ast.Call) -> Value:
         code = self.code
         which = rank(code, node)
         if which:
@@ -412,6 +433,10 @@ class Evaluation:
                     self.set_name(name, AGREED)
                     if name in self.parameters:
                         self.exchanged.add(name)
+
+
+def _again(origin: Origin) -> Origin:
+    return Origin("file", "again") if origin == Origin("file", "shared") else origin
 
 
 def _is_fixed(index: ast.expr) -> bool:

@@ -47,8 +47,6 @@ class Frame(Evaluation):
 
     def __init__(self, home: Program, node: ast.AST, *, quiet: bool = False) -> None:
         super().__init__(home, node, quiet=quiet)
-        self._loops = 0
-        """Number of loops around the statement."""
 
     def run(self) -> Summary:
         """Interpret the whole function."""
@@ -126,15 +124,22 @@ class Frame(Evaluation):
                 env[name] = value if mine is None else mine | value
 
     def _while(self, node: ast.While, control: Value) -> None:
-        self._loop(node.body, mix(control, self.value(node.test)))
-        self._decide(node, self.value(node.test))
+        self._loop(node.body, mix(control, self._asked(node)))
+        self._decide(node, self._asked(node))
         self.block(node.orelse, control)
+
+    def _asked(self, node: ast.While) -> Value:
+        """Return the value of a loop's condition, which is asked in each round."""
+        self.loops += 1
+        value = self.value(node.test)
+        self.loops -= 1
+        return value
 
     def _for(self, node: ast.For | ast.AsyncFor, control: Value) -> None:
         value = self.value(node.iter)
         if not value.origins - {o for o in value.origins if o.kind == "parameter"} and self._is_loader(node):
             value = mix(value, own("loader"))
-        item = value.items
+        item = self._number(node.iter) or value.items
         if isinstance(node.target, ast.Tuple) and self._is_counted(node.iter):
             self.bind(node.target.elts[0], EQUAL, None, EQUAL)
             self.bind_item(node.target.elts[-1], item, node.iter)
@@ -144,6 +149,14 @@ class Frame(Evaluation):
         if value.of_kind("part", "parameter"):
             self._decide(node, value)
         self.block(node.orelse, control)
+
+    def _number(self, node: ast.expr) -> Value | None:
+        """Return the value of a `range()`'s numbers; where it ends decides how many they are, not which."""
+        if isinstance(node, ast.Call) and is_bar(self.code.name(node.func)) and node.args:
+            return self._number(node.args[0])
+        if not isinstance(node, ast.Call) or self.code.name(node.func) != "range" or node.keywords:
+            return None
+        return mix(*(self.value(a) for i, a in enumerate(node.args) if i != (1 if len(node.args) > 1 else 0)))
 
     def _is_counted(self, node: ast.expr, depth: int = 3) -> bool:
         """True if an expression is an `enumerate()`, also behind a name or in a progress bar."""
@@ -163,13 +176,13 @@ class Frame(Evaluation):
     def _loop(self, body: list[ast.stmt], control: Value, items: AbstractSet[str] = frozenset()) -> None:
         """Interpret the passes of a loop; the attributes of its items are those of others in the next pass."""
         before = dict(self.env)
-        self._loops += 1
-        for _ in range(2 if self._loops < 2 else 1):
+        self.loops += 1
+        for _ in range(2 if self.loops < 2 else 1):
             for name in [n for n in self.env if "." in n and n.partition(".")[0] in items]:
                 del self.env[name]
             self.known = {}
             self.block(body, control)
-        self._loops -= 1
+        self.loops -= 1
         self._merge(before)
 
     def _try(self, node: ast.Try, control: Value) -> None:

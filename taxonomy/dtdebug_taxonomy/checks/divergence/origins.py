@@ -96,6 +96,8 @@ class Value(NamedTuple):
     """Functions and objects that it may be; a text is a library's function in which the ranks wait."""
     agreed: bool = False
     """True if the ranks have exchanged it."""
+    parts: tuple[Value, ...] = ()
+    """Values of the elements of a tuple."""
 
     def __or__(self, other: Value) -> Value:
         """Return what both may be: a value that the ranks exchange in one way counts as exchanged."""
@@ -105,7 +107,10 @@ class Value(NamedTuple):
             return other
         if self.agreed or other.agreed:
             return AGREED
-        return Value(self.origins | other.origins, self.callees | other.callees)
+        pairs = zip(self.parts, other.parts, strict=True) if len(self.parts) == len(other.parts) else ()
+        return Value(
+            self.origins | other.origins, self.callees | other.callees, parts=tuple(one | two for one, two in pairs)
+        )
 
     def of_kind(self, *kinds: Kind) -> bool:
         """True if an origin has one of these kinds."""
@@ -176,6 +181,11 @@ def communicates(name: str) -> bool:
     return bool(AGREES.search(name.rpartition(".")[2])) and not name.startswith("torch.cuda.")
 
 
+def looks_for_file(name: str, call: ast.Call) -> bool:
+    """True if a call, whose function has this qualified name, asks whether a file is there."""
+    return bool(_LOOKS.search(name) or (isinstance(call.func, ast.Attribute) and _LOOKS.search("." + call.func.attr)))
+
+
 def value_of_call(home: Seeded, call: ast.Call, name: str, given: Value) -> Value | None:
     """Return the value of a library's call by its qualified name, given its arguments'; None if it is unknown."""
     code = home.code
@@ -183,7 +193,7 @@ def value_of_call(home: Seeded, call: ast.Call, name: str, given: Value) -> Valu
         return own("clock", name)
     if name in _MACHINE:
         return own("machine", name)
-    if _LOOKS.search(name) or (isinstance(call.func, ast.Attribute) and _LOOKS.search("." + call.func.attr)):
+    if looks_for_file(name, call):
         return own("file", "own" if given.of_kind("rank", "text", "part", "batch", "machine") else "shared")
     if name in _LISTS:
         return own("part") if given.of_kind("rank", "text", "machine") else EQUAL

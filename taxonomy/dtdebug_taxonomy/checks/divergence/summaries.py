@@ -55,7 +55,8 @@ def replace_parameters(value: Value, given: dict[str, Value]) -> Value:
     if not value.of_kind("parameter"):
         return value
     rest = Value(frozenset(o for o in value.origins if o.kind != "parameter"), value.callees)
-    return mix(rest, *(_argument(o, given) for o in value.origins if o.kind == "parameter"))
+    whole = mix(rest, *(_argument(o, given) for o in value.origins if o.kind == "parameter"))
+    return whole._replace(parts=tuple(replace_parameters(p, given) for p in value.parts))
 
 
 def _argument(origin: Origin, given: dict[str, Value]) -> Value:

@@ -1,4 +1,4 @@
-"""Damage that a fix may do: names that are not bound yet, and calls to which the ranks no longer come together."""
+"""Damage that a fix may do: what does not compile, names that are not bound yet or may be None, new divergences."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks.divergence.decisions import divergences
+from dtdebug_taxonomy.checks.divergence.interpreter import interpreter
+from dtdebug_taxonomy.checks.divergence.origins import Callee
 from dtdebug_taxonomy.source.python.code import Code
+from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.pairs import goes
 from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, SCOPES
 
 
 def breaks(before: Code, after: Code) -> bool:
-    """True if a changed program may read what is not bound yet, or has a divergence that it did not have."""
+    """True if a changed program may read what is not bound or made yet, or has a divergence that it did not have."""
     unbound = Counter(_unbound(after)) - Counter(_unbound(before))
     return (
         bool(unbound)
+        or (_compiles(before) and not _compiles(after))
+        or bool(Counter(_met_by_some(after)) - Counter(_met_by_some(before)))
+        or bool(Counter(_unguarded(after)) - Counter(_unguarded(before)))
         or bool(_count_divergences(after) - _count_divergences(before))
         or bool(_half_changed(before, after))
     )
@@ -31,6 +37,59 @@ def _unbound(code: Code) -> Iterator[str]:
     """Yield the names and attributes of arguments that a function reads before any path to there has bound them."""
     for home in (code.tree, *code.all_functions):
         yield from _Paths(code, home).run()
+
+
+def _compiles(code: Code) -> bool:
+    """True if Python accepts a program: it parses an argument that is given twice, and refuses it afterwards."""
+    try:
+        compile(code.tree, "<fix>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _unguarded(code: Code) -> Iterator[str]:
+    """Yield the uses of a name that may be None which are not under the condition that all its other uses are under."""
+    uses: dict[tuple[ast.AST, str], list[tuple[ast.Attribute, set[str]]]] = {}
+    for node in code.nodes(ast.Attribute):
+        if (name := dotted_name(node.value)) and isinstance(node.ctx, ast.Load) and _may_be_none(code, node.value):
+            uses.setdefault((code.scope(node), name), []).append((node, _conditions(code, node)))
+    for (_, name), rows in uses.items():
+        for node, conditions in rows:
+            others = [c for n, c in rows if n.attr != node.attr]
+            if others and not set.intersection(*others) <= conditions:
+                yield f"{name}.{node.attr}"
+
+
+def _may_be_none(code: Code, name: ast.expr) -> bool:
+    """True if a name may hold None: it is set to that in one place, or a caller decides."""
+    for bound in code.bound(name):
+        if bound.how == "argument":
+            return dotted_name(name) not in {"self", "cls"}
+        branches = (bound.value.body, bound.value.orelse) if isinstance(bound.value, ast.IfExp) else (bound.value,)
+        if any(isinstance(v, ast.Constant) and v.value is None for v in branches):
+            return True
+    return False
+
+
+def _conditions(code: Code, node: ast.AST) -> set[str]:
+    """Return the conditions in whose branches a node is, as written, but those on the rank."""
+    found, inner = set[str](), node
+    for up in code.ancestors(node):
+        if isinstance(up, ast.If) and inner in up.body and guards(code).test(up.test) is None:
+            found.add(ast.unparse(up.test))
+        inner = up
+    return found
+
+
+def _met_by_some(code: Code) -> Iterator[str]:
+    """Yield the calls under a condition on the rank that may lead to one in which all ranks wait, in any function."""
+    home = interpreter(code)
+    for call in code.nodes(ast.Call):
+        if any(g.test.which != "group" for g in guards(code).around(call)):
+            called = (f for f in home.callees(call) if isinstance(f, Callee) and not isinstance(f.node, ast.ClassDef))
+            if home.leads(call) or any(home.of(f.code).meetings(f.node) for f in called):
+                yield ast.unparse(call.func)
 
 
 def _half_changed(before: Code, after: Code) -> bool:
