@@ -11,9 +11,11 @@ from dtdebug_taxonomy.checks.shared import horovod
 from dtdebug_taxonomy.checks.shared.arguments import add, keyword
 from dtdebug_taxonomy.checks.shared.names import COLLECTIVES, DDP, DIST, FSDP, INIT
 from dtdebug_taxonomy.checks.shared.ranks_seen import STARTS, depends_on_rank, is_reached, starts_ranks
+from dtdebug_taxonomy.source.python.bindings import leaves
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.guards import guards
 from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import several
 from dtdebug_taxonomy.source.python.syntax import SCOPES, Function
 
 _LOOKS = re.compile(r"\b(exists|isdir|is_dir|access)\b")
@@ -98,6 +100,8 @@ def _is_protected(code: Code, call: ast.Call, depth: int = 3) -> bool:
         return True
     inner: ast.AST = call
     for up in code.ancestors(call):
+        if isinstance(inner, ast.stmt) and any(_refuses_several(code, s) for s in code.block(inner)):
+            return True
         if isinstance(up, ast.If) and inner is not up.test and _MAIN.search(code.source_of(up.test)):
             return True
         if isinstance(up, ast.Try) and inner in up.body and up.handlers:
@@ -108,6 +112,11 @@ def _is_protected(code: Code, call: ast.Call, depth: int = 3) -> bool:
         return False
     callers = code.callers.get(function, [])
     return bool(callers) and all(_is_protected(code, c, depth - 1) for c in callers)
+
+
+def _refuses_several(code: Code, statement: ast.stmt) -> bool:
+    """True for `if args.distributed: raise`: what comes after it is for one process."""
+    return isinstance(statement, ast.If) and leaves(statement.body) and several(code, statement.test) is True
 
 
 def _comes_first(code: Code, call: ast.Call) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import is_main, is_size, rank, several, written_number
-from dtdebug_taxonomy.source.python.syntax import Function
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS, Function
 from dtdebug_taxonomy.source.python.values import class_behind
 
 _SIZE_NAME = re.compile(r"(?i)(^|[._])(world_?size|nprocs|num_processes)$")
@@ -133,6 +133,8 @@ class RankTests:
             tests = [self._test(v, holds, depth - 1) if v is not None and v is not node else None for v in values]
             if tests and tests[0] and all(t == tests[0] for t in tests):
                 return tests[0]
+        if depth and (flag := self._flag(node, depth)) is not None:
+            return _test_if(flag, holds)
         if which := is_main(name):
             return None if self._is_switch(node) else RankTest(which, "0", holds)
         if (function := self._property(node)) is not None:
@@ -161,6 +163,40 @@ class RankTests:
         """True if a name only ever has constant values, such as an argument passed as `rank0=True` on every rank."""
         values = self.code.values(node) if isinstance(node, ast.Name) else []
         return len(values) > 1 and all(isinstance(v, ast.Constant) for v in values)
+
+    def _flag(self, node: ast.expr, depth: int) -> RankTest | None:
+        """Return what is known if a name is true that is set to True or False, some of it under conditions on the rank.
+
+        `main = False`, then `if rank == 0: main = True`; what is set for a single process is left out.
+        """
+        bound = self.code.bound(node) if isinstance(node, ast.Name) else []
+        values = [b.value.value if isinstance(b.value, ast.Constant) else None for b in bound]
+        if set(values) != {True, False}:
+            return None
+        self.code.results.note_volatile()  # the conditions around each place where it is set
+        tests: dict[object, list[RankTest | None]] = {True: [], False: []}
+        for binding, value in zip(bound, values, strict=True):
+            alone, test = self._set_under(binding.node, depth)
+            if not alone:
+                tests[value].append(test)
+        first = tests[True][0] if tests[True] else None
+        if first is not None and all(t == first for t in tests[True]):
+            return first
+        rest = tests[False][0] if tests[False] else None
+        return rest.opposite if rest is not None and all(t == rest for t in tests[False]) else None
+
+    def _set_under(self, node: ast.AST, depth: int) -> tuple[bool, RankTest | None]:
+        """Return whether a place is reached by a single process only, and else the condition on the rank around it."""
+        inner, found = node, None
+        for up in self.code.ancestors(node):
+            if isinstance(up, FUNCTIONS):
+                break
+            if isinstance(up, ast.If) and inner is not up.test:
+                if several(self.code, up.test) is (inner not in up.body):
+                    return True, None
+                found = found or self._test(up.test, inner in up.body, depth - 1)
+            inner = up
+        return False, found
 
     def _call(self, call: ast.Call, holds: bool, depth: int) -> RankTest | None:
         func = call.func
