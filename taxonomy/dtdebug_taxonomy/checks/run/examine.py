@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ast
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -71,6 +72,8 @@ def _contained_words(source: Source) -> set[str]:
 _recent: dict[tuple[Kind, str], tuple[set[str], set[str]]] = {}
 """Pieces of the texts examined last, and the words in them: in an editor most of a text is as it was."""
 _MOST_RECENT = 8
+_LONGEST_STATEMENT = 100
+"""Maximum number of lines from the start of a statement to a hit in it."""
 
 
 def _words_after(kind: Kind, before: set[str], held: set[str], pieces: set[str]) -> set[str]:
@@ -126,10 +129,37 @@ def examine(
     if found or unused:
         ignores = Ignores(source)
         found = [f for f in found if not ignores.suppress(f.check, f.span)]
+    found = _once_a_statement(source, found) if isinstance(source, Code) else found
     if unused and UNUSED_IGNORE.id in settings.enabled_ids(source.path):
         severity = settings.severity.get(UNUSED_IGNORE.id, UNUSED_IGNORE.severity)
         found += [CheckedHit(UNUSED_IGNORE, *row, severity, None) for row in ignores.unused(settings)]
     return sorted(set(found), key=lambda f: (f.span, f.check.id))
+
+
+def _once_a_statement(code: Code, found: list[CheckedHit]) -> list[CheckedHit]:
+    """Return the hits, but of those that say the same of one statement only the first, with the fixes of all."""
+    groups: dict[Hashable, list[CheckedHit]] = {}
+    for hit in sorted(set(found), key=lambda f: f.span):
+        groups.setdefault((hit.check.id, hit.message, _statement_around(code, hit.span) or hit), []).append(hit)
+    return [_joined(group) for group in groups.values()]
+
+
+def _statement_around(code: Code, span: Span) -> ast.stmt | None:
+    """Return the statement without a block that a span is in."""
+    line = code.text.place(span.start).line
+    for number in range(line, max(0, line - _LONGEST_STATEMENT), -1):
+        for statement in code.statements_at(number):
+            if not hasattr(statement, "body"):
+                return statement if code.span(statement).end >= span.end else None
+    return None
+
+
+def _joined(group: list[CheckedHit]) -> CheckedHit:
+    first, fixes = group[0], [hit.fix for hit in group if hit.fix is not None]
+    if len(group) == 1 or len(fixes) < len(group) or {f.title for f in fixes} != {fixes[0].title}:
+        return first
+    edits = dict.fromkeys(edit for fix in fixes for edit in fix.edits)
+    return first._replace(fix=fixes[0]._replace(edits=tuple(edits), safe=all(hit.safe for hit in group)))
 
 
 def _hits(check: Check, source: Source) -> Iterator[Hit]:
