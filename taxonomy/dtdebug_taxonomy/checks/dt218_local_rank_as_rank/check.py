@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
@@ -16,6 +17,7 @@ from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import rank
 
 _PLACES = {INIT: ("rank", 4, "world_size", 3), SAMPLER: ("rank", 2, "num_replicas", 1)}
+_LOCAL = re.compile(r"(?<=[\"'])LOCAL_RANK(?=[\"'])")
 _WHY = {
     INIT: "on two machines two processes claim the same rank, and the start waits for ranks that never come.",
     SAMPLER: "on two machines each part of the data is read twice, and the rest is never seen.",
@@ -33,7 +35,7 @@ def check(code: Code) -> Iterator[Hit]:
                 continue
             if of_one_machine(code, code.argument(call, size, size_place)):
                 continue
-            text, edits = _instead(code, name)
+            text, edits = _instead(code, name, given)
             yield Hit(
                 code.span(given),
                 f"This is the rank on this machine, where the global rank is needed: {_WHY[name]}",
@@ -50,9 +52,13 @@ def _samplers(code: Code) -> Iterator[ast.Call]:
             yield call
 
 
-def _instead(code: Code, name: str) -> tuple[str, tuple[Edit, ...]]:
+def _instead(code: Code, name: str, given: ast.expr) -> tuple[str, tuple[Edit, ...]]:
+    """Return the global rank, read as the local one is: with the same default, where no launcher sets it."""
     if name == INIT:
-        return environment_number(code, "RANK")
+        read = next((v for v in (given, *code.values(given)) if v is not None and not dotted_name(v)), given)
+        text, found = _LOCAL.subn("RANK", code.source_of(read))
+        in_scope = isinstance(read, ast.expr) and code.scope(read) is code.scope(given)
+        return (text, ()) if found == 1 and in_scope else environment_number(code, "RANK")
     text, edits = written_name(code, DIST + "get_rank")
     return f"{text}()", edits
 

@@ -30,9 +30,9 @@ def check(code: Code) -> Iterator[Hit]:
         wrap = wrap_of(code, model, names)
         if model is None or wrap is None or asks_wrap(code, call, wrap):
             continue
-        loaded = _loaded_wrapped(code, names)
+        loaded = [*_loaded_wrapped(code, names), *_loaded_elsewhere(code, model, names)]
         if not loaded or not all(loaded):
-            yield _hit(code, call, model, wrap, may_mend=not any(loaded))
+            yield _hit(code, call, model, wrap, may_mend=bool(loaded) and not any(loaded))
 
 
 def _hit(code: Code, call: ast.Call, model: ast.expr, wrap: Wrap, *, may_mend: bool) -> Hit:
@@ -62,6 +62,44 @@ def _is_saved(code: Code, call: ast.Call) -> bool:
 
 
 def _loaded_wrapped(code: Code, names: set[str]) -> list[bool]:
-    """Return, for each place that loads a model, whether that is wrapped by then and so expects the prefix."""
-    loads = [c.func.value for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
-    return [wrap_of(code, m, names) is not None for m in loads if not _NO_MODEL.search(dotted_name(m).lower())]
+    """Return, for each place that loads a model, whether it expects the prefix: it is wrapped, or renames the keys."""
+    loads = [(c, c.func.value) for c in code.methods("load_state_dict") if isinstance(c.func, ast.Attribute)]
+    return [
+        wrap_of(code, model, names) is not None or _is_renamed(code, call)
+        for call, model in loads
+        if not _NO_MODEL.search(dotted_name(model).lower())
+    ]
+
+
+def _loaded_elsewhere(code: Code, model: ast.expr, names: set[str]) -> list[bool]:
+    """Return the same of the calls that give this model to a function of another module which loads a state."""
+    if code.project is None:
+        return []
+    name, found = dotted_name(model), list[bool]()
+    for call in code.nodes(ast.Call):
+        arguments = (*call.args, *(k.value for k in call.keywords))
+        given = next((a for a in arguments if name and dotted_name(a) == name), None)
+        if given is None or not code.project.may_hold(code, call.func):
+            continue
+        defined = code.project.resolve_call(code, call)
+        if defined is not None and defined.code is not code and _loads(defined.code, defined.node):
+            found.append(wrap_of(code, given, names) is not None)
+    return found
+
+
+def _loads(code: Code, node: ast.AST) -> bool:
+    """True if a function calls `load_state_dict()` of some model."""
+    return any(getattr(c.func, "attr", "") == "load_state_dict" for c in code.inside(node, ast.Call))
+
+
+def _is_renamed(code: Code, load: ast.Call) -> bool:
+    """True if what is loaded comes from a comprehension, or from a function of the program's, which may rename keys."""
+    return any(
+        isinstance(value, ast.DictComp)
+        or (isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not _is_of_torch(code, value))
+        for value in code.values(code.argument(load, "state_dict", 0))
+    )
+
+
+def _is_of_torch(code: Code, call: ast.Call) -> bool:
+    return code.name(call.func).startswith("torch.")

@@ -38,7 +38,7 @@ def check(code: Code) -> Iterator[Hit]:
                 code.span(clip),
                 f"The gradients are still multiplied by the scale of {scaler} here, so they are cut to a limit that is "
                 f"thousands of times too low: {scaler}.unscale_() comes first.",
-                _fix(code, clip, step, scaler),
+                _fix(code, clip, backward, step, scaler),
             )
             break
 
@@ -119,10 +119,15 @@ def _is_unscaled(code: Code, clip: ast.Call, scaler: str) -> bool:
     return False
 
 
-def _fix(code: Code, clip: ast.Call, step: ast.Call, scaler: str) -> Fix | None:
+def _fix(code: Code, clip: ast.Call, backward: ast.Call, step: ast.Call, scaler: str) -> Fix | None:
+    """Return a fix that unscales under the condition that the scaled backward pass is under, and the clip is not."""
     statement = code.statement(clip)
     lines = statement_lines(code, statement)
-    if lines is None:
+    around = set(code.ancestors(clip))
+    tests = [a for a in code.ancestors(backward) if isinstance(a, ast.If) and a not in around]
+    if lines is None or len(tests) > 1 or any(code.statement(backward) not in t.body for t in tests):
         return None
-    line = f"{indent_of(code, statement)}{scaler}.unscale_({code.source_of(step.args[0])})\n"
-    return Fix("Divide by the scale first", (Edit(Span(lines.start, lines.start), line),))
+    indent, line = indent_of(code, statement), f"{scaler}.unscale_({code.source_of(step.args[0])})\n"
+    for test in tests:
+        line = f"if {code.source_of(test.test)}:\n{indent}    {line}"
+    return Fix("Divide by the scale first", (Edit(Span(lines.start, lines.start), indent + line),))

@@ -125,6 +125,8 @@ def _fix(code: Code, call: ast.Call, given: ast.keyword) -> Fix | None:
             written = code.source_of(given.value)
             text = f'accelerator="{kind}" if {written} else "cpu", devices={written} or 1'
             edit = Edit(code.span(given), text)
+        if (backend := keyword(call, "accelerator")) is not None:  # with both, an accelerator would be given twice
+            return Fix("Give accelerator, devices and strategy", (edit, Edit(_name_span(code, backend), "strategy")))
         return Fix("Give accelerator and devices", (edit,), safe=sure)
     return None
 

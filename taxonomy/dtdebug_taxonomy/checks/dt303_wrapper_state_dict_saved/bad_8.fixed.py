@@ -1,7 +1,0 @@
-import torch
-from accelerate import Accelerator
-
-accelerator = Accelerator()
-net, loader = accelerator.prepare(net, loader)
-if accelerator.is_main_process:
-    torch.save({"model": accelerator.unwrap_model(net).state_dict()}, "model.pt")  # dt: DT303
