@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks.shared.stepping import backwards, in_step, is_agree
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import several
+from dtdebug_taxonomy.source.python.syntax import FUNCTIONS
 from dtdebug_taxonomy.source.text import Span
 
 _BROAD = {
@@ -54,11 +55,28 @@ def _trains(code: Code, node: ast.AST) -> bool:
 def _hit(code: Code, handler: ast.ExceptHandler) -> Hit:
     start = code.span(handler).start
     span = code.span(handler.type) if handler.type else Span(start, start + len("except"))
+    if _is_at_end(code, handler):
+        return Hit(
+            span,
+            "After this error the rank ends with status 0, which the launcher takes for success: the others wait for "
+            "it in their next collective until the timeout. Raise it again after it is logged.",
+        )
     return Hit(
         span,
         "After this error the rank goes on without the backward pass that the others are in: "
         "they wait for its gradients, or average them with those of another step.",
     )
+
+
+def _is_at_end(code: Code, handler: ast.ExceptHandler) -> bool:
+    """True if nothing of the program follows after a handler."""
+    inner: ast.AST = code.parent[handler]
+    for up in code.ancestors(inner):
+        block = code.block(inner) if isinstance(inner, ast.stmt) else []
+        if isinstance(up, (*FUNCTIONS, ast.For, ast.While)) or block[-1:] != [inner]:
+            return False
+        inner = up
+    return not code.parent[handler].finalbody  # type: ignore[attr-defined]
 
 
 def _is_broad(code: Code, handler: ast.ExceptHandler) -> bool:

@@ -14,6 +14,7 @@ from dtdebug_taxonomy.source.python.code import Code
 _TCP = re.compile(r"^tcp://[\w.\[\]:-]+:(?!0+$)\d+$")
 """Address with a fixed port; port 0 is any free one."""
 
+_HIGHEST = 65535
 _PLACE = re.compile(r"\{\}")
 
 
@@ -42,8 +43,13 @@ def check(code: Code) -> Iterator[Hit]:
 def _is_fixed_port(code: Code, value: ast.expr) -> bool:
     """True if a port is hard-coded in the program."""
     if isinstance(value, ast.Call) and code.name(value.func) == "str" and value.args:
-        return isinstance(port := code.constant(value.args[0]), str | int) and str(port) != "0"
-    return isinstance(port := code.constant(value), str) and port != "0"  # DT206 reports a number
+        return isinstance(port := code.constant(value.args[0]), str | int) and _is_port(str(port))
+    return isinstance(port := code.constant(value), str) and _is_port(port)  # DT206 reports a number
+
+
+def _is_port(text: str) -> bool:
+    """True for the number of one port: 0 is any free one, and DT908 reports what is none."""
+    return not text.isdecimal() or 0 < int(text[:9]) <= _HIGHEST
 
 
 def _address(code: Code, method: ast.expr) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
@@ -11,6 +12,7 @@ from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import rank
 
+_LOSS = re.compile(r"torch\.nn\.(modules\.loss\.)?\w+Loss")
 _EMPTY = {"empty_cache", "synchronize", "mem_get_info", "memory_allocated"}
 
 
@@ -51,7 +53,17 @@ def _on_current(code: Code, call: ast.Call) -> bool:
     if name.startswith("torch.cuda.") and name.rsplit(".", 1)[-1] in _EMPTY:
         return not call.args and not call.keywords
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda" and not name.startswith("torch."):
-        return not call.args and not call.keywords
+        return not call.args and not call.keywords and not _is_empty(code, call.func.value)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
         return bool(call.args) and code.constant(call.args[0]) == "cuda" and not dotted_name(call.args[0])
     return name.startswith("torch.") and code.constant(code.argument(call, "device")) == "cuda"
+
+
+def _is_empty(code: Code, module: ast.expr) -> bool:
+    """True for a loss of torch without weights: it holds no tensor that would be moved."""
+    made = [v for v in code.values(module) if isinstance(v, ast.Call)]
+    names = (code.name(v.func) for v in made)
+    given = {k.arg for v in made for k in v.keywords} | {"" for v in made if v.args}
+    return (
+        bool(made) and all(_LOSS.fullmatch(n) for n in names) and given.isdisjoint({"", None, "weight", "pos_weight"})
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Edit, Fix, Hit
 from dtdebug_taxonomy.checks.shared.devices import device_numbers
+from dtdebug_taxonomy.checks.shared.names import INIT
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
 from dtdebug_taxonomy.source.python.ranks import is_size, rank
@@ -35,7 +36,7 @@ def check(code: Code) -> Iterator[Hit]:
     devices = {id(inner) for d in (device_numbers(code) if ranks else ()) for inner in code.inside(d, ast.Name)}
     chosen = _choosing(code, devices) if ranks else set()
     for assign, value in ranks:
-        if not _numbers_devices(code, assign, devices):
+        if not _numbers_devices(code, assign, devices) and not _starts_group(code, assign):
             name = dotted_name(assign.targets[0])
             yield Hit(
                 code.span(value),
@@ -43,6 +44,12 @@ def check(code: Code) -> Iterator[Hit]:
                 "are the same rank, and the upper ranks do not exist.",
                 None if (code.function(assign), dotted_name(assign.targets[0])) in chosen else _fix(code, value),
             )
+
+
+def _starts_group(code: Code, assign: ast.Assign) -> bool:
+    """True if a name is the rank that the process group is started with, which DT218 reports."""
+    given = [code.argument(c, "rank", 4) for c in code.calls(INIT)]
+    return any(assign.value in code.values(g) for g in given if g is not None)
 
 
 def _numbers_devices(code: Code, assign: ast.Assign, devices: set[int]) -> bool:

@@ -54,7 +54,7 @@ def check(code: Code) -> Iterator[Hit]:
             "Each rank reads the whole data set here, for the loader has no DistributedSampler: "
             + (
                 "an epoch does the same work on every rank instead of dividing it."
-                if trains
+                if trains or not _is_kept_by_each(code, call)
                 else "each saves all of it once more, under a name of its own."
             ),
             fix,
