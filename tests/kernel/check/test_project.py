@@ -179,3 +179,20 @@ def test_a_file_is_examined_again_when_a_module_that_it_leads_to_has_changed(tre
 
     assert [r["path"] for r in before] == ["mine/plot.py", "train.py"]
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_sampler_of_another_module_is_told_the_epoch_where_its_loader_is_read(tree, capsys):
+    made = "from torch.utils.data import DataLoader, DistributedSampler\n\ndef build(data):\n"
+    made += "    return DataLoader(data, sampler=DistributedSampler(data))\n"
+    read = "from torch.nn.parallel import DistributedDataParallel\nfrom mine.data import build\n"
+    read += "net, loader = DistributedDataParallel(net), build(rows)\nfor epoch in range(9):\n{tell}"
+    read += "    for row in loader:\n        net(row).backward()\n"
+    (tree / "mine" / "data.py").write_text(made)
+    (tree / "silent.py").write_text(read.format(tell=""))
+    (tree / "telling.py").write_text(read.format(tell="    loader.sampler.set_epoch(epoch)\n"))
+
+    main(["check", "--no-cache", "--format", "json", "silent.py", "telling.py"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert [(f["path"], f["id"], f["line"]) for f in found] == [("silent.py", "DT502", 5)]
+    assert "(data.py line 4)" in found[0]["message"]

@@ -31,7 +31,10 @@ _SET_BY_FRAMEWORK = ("accelerate", "pytorch_lightning", "lightning", "lightning_
 def check(code: Code) -> Iterator[Hit]:
     """Report the sampler."""
     samplers = [c for c in code.calls(SAMPLER) if _shuffles(code, c)]
-    if not samplers or code.role == "test" or _sets_epoch(code) or code.imports_any(*_SET_BY_FRAMEWORK):
+    if code.role == "test" or _sets_epoch(code) or code.imports_any(*_SET_BY_FRAMEWORK):
+        return
+    if not samplers:
+        yield from _made_elsewhere(code)
         return
     loop = _epoch_loop(code, {_loader_of(code, c) for c in samplers} - {""})
     if loop is None:
@@ -63,7 +66,9 @@ def _read_again(code: Code, samplers: list[ast.Call]) -> Iterator[Hit]:
         for sampler in (s for s in steps if s.node in samplers):
             after = [s for s in steps[steps.index(sampler) + 1 :] if s.result is not sampler.result]
             reads = [s for s in after if not isinstance(s.node, ast.Call) and _holds(s, sampler)]
-            if not any(_is_repeated(code, s, sampler) for s in reads) or any(_may_set_epoch(s, sampler) for s in after):
+            if not any(_is_repeated(code, s, sampler) for s in reads) or any(
+                _may_set_epoch(s, sampler, reads) for s in after
+            ):
                 continue
             names = (dotted_name(n) for s in reads for n in (getattr(s.node, "iter", None) or s.node.value,))  # type: ignore[attr-defined]
             data = dotted_name(code.argument(sampler.node, "dataset", 0))  # type: ignore[arg-type]
@@ -74,6 +79,34 @@ def _read_again(code: Code, samplers: list[ast.Call]) -> Iterator[Hit]:
                     "it is shuffled once and never again.",
                     None,
                     "hint" if _may(code, sampler.node) else None,  # type: ignore[arg-type]
+                )
+
+
+def _made_elsewhere(code: Code) -> Iterator[Hit]:
+    """Report loops over epochs that read a loader whose sampler another module has made."""
+    seen: set[ast.AST] = set()
+    for steps in courses(code) if code.project is not None and code.project.reaches(code) else ():
+        for sampler in steps:
+            call, home = sampler.node, sampler.code
+            if sampler.name != SAMPLER or home is code or not isinstance(call, ast.Call) or not _shuffles(home, call):
+                continue
+            if _sets_epoch(home) or home.imports_any(*_SET_BY_FRAMEWORK) or _TEST.search(_name_of(home, call)):
+                continue
+            after = steps[steps.index(sampler) + 1 :]
+            reads = [s for s in after if isinstance(s.node, ast.For) and s.code is code and _holds(s, sampler)]
+            read = next((s for s in reads if _is_repeated(code, s, sampler)), None)
+            if read is None or read.node in seen or any(_may_set_epoch(s, sampler, reads) for s in after):
+                continue
+            data: ast.expr = read.node.iter  # type: ignore[attr-defined]
+            if not any(_TEST.search(dotted_name(n)) for n in code.inside(data, ast.Name, ast.Attribute)):
+                seen.add(read.node)
+                line = home.text.place(home.span(call).start).line
+                yield Hit(
+                    code.span(data),
+                    f"Nothing calls set_epoch() on the sampler of this loader ({home.path.rpartition('/')[2]} line "
+                    f"{line}), so each epoch has the same order of the data: it is shuffled once and never again.",
+                    None,
+                    "hint" if _may(home, call) else None,
                 )
 
 
@@ -98,14 +131,18 @@ def _is_repeated(code: Code, read: Step, sampler: Step) -> bool:
     return False
 
 
-def _may_set_epoch(step: Step, sampler: Step) -> bool:
-    """True if a step sets the epoch, or is a function of another place that gets the sampler."""
+def _may_set_epoch(step: Step, sampler: Step, reads: list[Step]) -> bool:
+    """True if a step sets the epoch, or is a function of another place that gets the sampler, not its items."""
     if step.attribute == "set_epoch":
         return True
     if not isinstance(step.node, ast.Call) or step.is_followed or step.on is not None:
         return False
     last = dotted_name(step.node.func).rpartition(".")[2]
-    return last not in _HARMLESS and step.name not in _KNOWN and any(sampler.result in t.lineage() for t in step.given)
+    if last in _HARMLESS or step.name in _KNOWN:
+        return False
+    if {p.node for p in step.places} & {r.node for r in reads}:
+        return any(t is sampler.result or t is r.on for t in step.given for r in reads)
+    return any(sampler.result in t.lineage() for t in step.given)
 
 
 def _shuffles(code: Code, call: ast.Call) -> bool:
@@ -119,6 +156,8 @@ def _may(code: Code, call: ast.Call) -> bool:
     is_setting = isinstance(shuffle, ast.Subscript) or (
         isinstance(shuffle, ast.Attribute) and bool(dotted_name(shuffle))
     )
+    if isinstance(shuffle, ast.Compare) and isinstance(shuffle.ops[0], ast.Eq):
+        return any(_TRAIN.search(str(code.constant(c))) for c in shuffle.comparators)
     return is_setting and bool(
         _TRAIN.search(f"{_name_of(code, call)} {dotted_name(code.argument(call, 'dataset', 0))}")
     )

@@ -1,4 +1,4 @@
-"""Sums over one rank's part of the data, divided by the size of the whole data."""
+"""Means of which one figure is of one rank's part of the data and the other of all ranks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.checks import Hit
-from dtdebug_taxonomy.checks.shared.names import SAMPLER
+from dtdebug_taxonomy.checks.shared.names import DIST, SAMPLER
 from dtdebug_taxonomy.checks.shared.stepping import agrees
 from dtdebug_taxonomy.source.python.code import Code
 from dtdebug_taxonomy.source.python.names import dotted_name
+from dtdebug_taxonomy.source.python.ranks import is_size
 from dtdebug_taxonomy.source.python.syntax import Function
 
 
 def check(code: Code) -> Iterator[Hit]:
     """Report the size."""
-    if code.role == "test" or not code.calls(SAMPLER):
+    if code.role == "test":
+        return
+    yield from _by_own_count(code)
+    if not code.calls(SAMPLER):
         return
     known = _Figures(code)
     for call in code.calls("len"):
@@ -33,6 +37,43 @@ def check(code: Code) -> Iterator[Hit]:
             "quotient is too small by the number of ranks. Add up the sums and the counts of all ranks, or divide by "
             "the number of samples of this rank.",
         )
+
+
+def _by_own_count(code: Code) -> Iterator[Hit]:
+    """Report sums over all ranks that are divided by what this rank has counted."""
+    for call in code.calls(f"{DIST}all_reduce"):
+        total = dotted_name(code.argument(call, "tensor", 0))
+        how = code.argument(call, "op", 1)
+        if not total or (how is not None and code.name(how).rpartition(".")[2] != "SUM"):
+            continue
+        home = code.class_of(call) if total.startswith("self.") else code.function(call)
+        inside = home or code.tree
+        exchanged = {dotted_name(n) for c in code.inside(inside, ast.Call) if agrees(code, c) for n in _names(code, c)}
+        counted = {dotted_name(n.target) for n in code.inside(inside, ast.AugAssign) if isinstance(n.op, ast.Add)}
+        for quotient in code.inside(inside, ast.BinOp):
+            count = dotted_name(quotient.right)
+            if not isinstance(quotient.op, ast.Div) or dotted_name(quotient.left) != total or count in exchanged:
+                continue
+            if code.function(quotient) is not code.function(call) or code.order[quotient] < code.order[call]:
+                continue
+            if count in counted and total in counted and not _is_shared_out(code, inside, total, quotient):
+                yield Hit(
+                    code.span(quotient),
+                    f"{total} is by now the sum over all ranks, and {count} is what this rank alone has counted: the "
+                    "quotient is too large by the number of ranks. Add up the counts, too.",
+                )
+
+
+def _names(code: Code, call: ast.Call) -> Iterator[ast.AST]:
+    return (n for a in (*call.args, *(k.value for k in call.keywords)) for n in code.inside(a, ast.Name, ast.Attribute))
+
+
+def _is_shared_out(code: Code, inside: ast.AST, total: str, quotient: ast.BinOp) -> bool:
+    """True if a sum is divided by the number of ranks as well."""
+    again = [n.value for n in code.inside(inside, ast.AugAssign) if dotted_name(n.target) == total]
+    again += [a.right for a in code.ancestors(quotient) if isinstance(a, ast.BinOp) and isinstance(a.op, ast.Div)]
+    again += [n.right for n in code.inside(inside, ast.BinOp) if isinstance(n.op, ast.Div)]
+    return any(is_size(code, n) or "size" in code.source_of(n) for n in again)
 
 
 def _divided_name(code: Code, size: ast.Call) -> str | None:

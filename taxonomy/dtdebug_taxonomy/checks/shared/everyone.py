@@ -173,12 +173,21 @@ def _of_a_loop(code: Code, name: ast.Name, *, listed: bool) -> bool:
     for binding in code.bound(name):
         if binding.how in {"loop", "with"} and isinstance(binding.node, ast.For | ast.AsyncFor | ast.comprehension):
             iterated = binding.node.iter
+            if _is_counter(code, binding.node, name.id):
+                continue  # the same in the same round
             values = [v.value if isinstance(v, ast.Subscript) else v for v in code.values(iterated)]
             if listed and all(isinstance(v, ast.Call) and code.name(v.func) == "sorted" for v in values):
                 continue
             if not (isinstance(iterated, ast.Call) and code.name(iterated.func) in {"range", "tqdm.trange"}):
                 return True
     return False
+
+
+def _is_counter(code: Code, loop: ast.For | ast.AsyncFor | ast.comprehension, name: str) -> bool:
+    """True for the number that `enumerate()` gives in a loop."""
+    if not isinstance(loop.target, ast.Tuple) or dotted_name(loop.target.elts[0]) != name:
+        return False
+    return isinstance(loop.iter, ast.Call) and code.name(loop.iter.func) == "enumerate"
 
 
 def _leaves_by_rank(code: Code, statement: ast.stmt, until: ast.stmt) -> bool:
