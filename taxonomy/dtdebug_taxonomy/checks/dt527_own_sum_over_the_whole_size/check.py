@@ -52,7 +52,8 @@ def _by_own_count(code: Code) -> Iterator[Hit]:
         counted = {dotted_name(n.target) for n in code.inside(inside, ast.AugAssign) if isinstance(n.op, ast.Add)}
         for quotient in code.inside(inside, ast.BinOp):
             count = dotted_name(quotient.right)
-            if not isinstance(quotient.op, ast.Div) or dotted_name(quotient.left) != total or count in exchanged:
+            divided = {dotted_name(n) for n in code.inside(quotient.left, ast.Name, ast.Attribute)}
+            if not isinstance(quotient.op, ast.Div) or total not in divided or count in exchanged:
                 continue
             if code.function(quotient) is not code.function(call) or code.order[quotient] < code.order[call]:
                 continue
