@@ -162,7 +162,8 @@ gpus = os.environ["GPUS"].split(",")
 rank = int(os.environ["LOCAL_RANK"])
 world_size = int(os.environ["WORLD_SIZE"])
 gpu = int(gpus[rank])
-dist.init_process_group("nccl", rank=rank, world_size=world_size)
+dist.init_process_group("nccl")
+part = total // world_size
 """
 _STAGE_2 = '{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}'
 
