@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.inference.finding import POSSIBLE
 from dtdebug_taxonomy.model.training import Violation
 
@@ -38,4 +38,4 @@ def explain(context: Context) -> Iterator[Explanation]:
         ),
         named=found.sure,
     )
-    yield shown
+    yield with_diff(shown, found.diff, file=found.file, line=found.line) if found.diff else shown

@@ -25,6 +25,8 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """Sentence about what is wrong, if the measurement itself shows it."""
     fix: str = ""
     """Its remedy."""
+    diff: str = ""
+    """Patch of the user's file that is this remedy; empty if there is none, or if it may not be enough."""
     sure: bool = True
     """The measurement leaves no other cause."""
 

@@ -18,9 +18,9 @@ from dtdebug.experiments.nonfinite.result import nonfinite_result
 from dtdebug.experiments.nonfinite.source import operation_line
 from dtdebug.experiments.parity.foreseen import limits
 from dtdebug.experiments.parity.judge import judge
-from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Row, SeenCall, Term
+from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Made, Row, SeenCall, Term
 from dtdebug.experiments.parity.result import parity_result
-from dtdebug.experiments.parity.source import scaling_line
+from dtdebug.experiments.parity.source import scaling_line, without_scaling
 from dtdebug.experiments.repeat.calls import CallRecorder
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
@@ -358,6 +358,58 @@ def test_the_line_that_divides_by_the_number_of_ranks_is_found(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.py").write_text(source)
     assert scaling_line(str(tmp_path / "t.py"), at, gradients=gradients) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "at", "gradients", "left"),
+    [
+        ("def f(loss):\n    loss = loss / world_size\n    loss.backward()\n", 2, False, ["loss.backward()"]),
+        ("def f(loss):\n    (loss / world_size).backward()\n", 2, False, ["(loss).backward()"]),
+        ("def f(a, b):\n    t = (a + b) / dist.get_world_size() + b\n", 2, False, ["t = a + b + b"]),
+        (
+            "def f(loss):\n    if many:\n        loss /= world_size\n    loss.backward()\n",
+            3,
+            False,
+            ["loss.backward()"],
+        ),
+        ("def f(m):\n    for p in m:\n        p.grad.div_(world_size)\n    step()\n", 3, True, ["step()"]),
+        ("def f(loss):\n    x = 1; loss /= world_size\n", 2, False, None),
+        ("def f(loss):\n    loss /= world_size\n", 2, False, None),
+        ("def f(loss):\n    loss = loss / accumulation\n", 2, False, None),
+        ("def f(a, b):\n    t = a / world_size + b / world_size\n", 2, False, None),
+    ],
+)
+def test_a_patch_takes_the_number_of_ranks_out_of_one_line(tmp_path, monkeypatch, source, at, gradients, left):
+    """With what then does nothing; none where a statement would be lost, or two are scaled."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.py").write_text(source)
+    patch = without_scaling("t.py", at, gradients=gradients)
+    if left is None:
+        assert not patch
+        return
+    (tmp_path / "p").write_text(patch)
+    subprocess.run(["patch", "-p1", "-i", "p"], check=True, capture_output=True, timeout=20)
+    assert [line.strip() for line in (tmp_path / "t.py").read_text().splitlines()[1:]] == left
+
+
+def test_a_factor_is_named_at_the_line_that_made_it_and_taken_out_there(tmp_path, monkeypatch):
+    """Also in a function that a library calls: the backward pass is then in none of the user's lines around it."""
+    monkeypatch.chdir(tmp_path)
+    source = tmp_path / "m.py"
+    source.write_text("class M:\n    def step(self, loss):\n        return loss / self.world_size\n\n\nfit(M())\n")
+    made = Made(file=str(source), line=3, own_file=str(source), own_line=3, text="return loss / self.world_size")
+    halved = msgspec.structs.replace(MEAN, factors=[("div", 2.0)], made=[made])
+    found = judge(notes(losses=[[halved]] * 2))[0]
+    assert (found.line, found.sure) == (3, True)
+    assert "-        return loss / self.world_size\n+        return loss\n" in found.diff
+    twice = msgspec.structs.replace(MEAN, factors=[("div", 2.0)] * 2, made=[made] * 2)
+    assert not judge(notes(losses=[[twice]] * 2))[0].diff  # one of two
+
+
+def test_means_over_other_numbers_of_values_are_named_where_they_are_taken():
+    """Not at the backward pass."""
+    rows = [[msgspec.structs.replace(MEAN, count=n, at=Made(file="loss.py", line=9))] for n in (8.0, 16.0)]
+    assert [(v.file, v.line) for v in judge(notes(losses=rows))[:1]] == [("loss.py", 9)]
 
 
 def test_the_line_of_an_operation_is_named_only_if_there_is_one(tmp_path, monkeypatch):

@@ -26,6 +26,8 @@ class Term(msgspec.Struct, frozen=True):
     count: float = 0.0
     made: list[Made] = []
     """Where each factor was applied."""
+    at: Made = Made()
+    """Where the operation below the factors was made."""
 
     @property
     def scale(self) -> float:

@@ -56,7 +56,7 @@ def _walk(loss: Any, summed: Collection[Any] = ()) -> tuple[list[dict[str, Any]]
             kind, count = ("", 0.0) if _crosses(node, summed) else _reduction(node, name)
             found.append({
                 "factors": [[how, value] for how, value, _ in factors], "op": name, "kind": kind, "count": count,
-                "made": [_made(node) for *_, node in factors],
+                "made": [_made(node) for *_, node in factors], "at": _made(node),
             })  # fmt: skip
     return found, nodes
 

@@ -15,8 +15,8 @@ from dtdebug.experiments.parity.judge.view import (
     telling,
     violation,
 )
-from dtdebug.experiments.parity.record_types import Loss, Made
-from dtdebug.experiments.parity.source import names_ranks, scaling_line
+from dtdebug.experiments.parity.record_types import Loss, Made, Term
+from dtdebug.experiments.parity.source import names_ranks, scaling_line, without_scaling
 from dtdebug_taxonomy.model.training import Violation
 
 _UNEVEN = 1.05
@@ -77,7 +77,10 @@ def scaled(view: StepView) -> Iterator[Violation]:
             cause,
             f"The factor {total:.6g} arises {stage} of step {view.step}.",
             fix,
-            (loss.file, line or (loss.line if uniform or not line else line)),
+            (loss.file, line or loss.line),
+            diff=without_scaling(loss.file, line, gradients=True)
+            if line and reduced == by_loss == 1.0 and abs(total - 1 / world) <= NEAR * total
+            else "",
         )
 
 
@@ -132,42 +135,49 @@ def _loss_factor_of(losses: Sequence[Loss], world: float) -> float:
 
 
 def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> Iterator[Violation]:
-    loss = view.loss()
-    line = scaling_line(loss.file, loss.line, multiplied=by_loss > 1) if loss.file else 0
-    library = _in_library(view, loss) if not line else None
-    if abs(passes * by_loss - 1) < 1e-9 and not line and library is None:
+    loss, multiplied = view.loss(), by_loss > 1
+    by_ranks = _by_ranks(view)
+    at = by_ranks[0] if by_ranks else Made()
+    file, line = at.file or loss.file, at.line or loss.line
+    own = scaling_line(file, line, multiplied=multiplied) if file else 0
+    known = bool(at.line and own == at.line) or (not at.line and bool(own))
+    library = next((m for m in by_ranks if m.own_file != m.file and names_ranks(m.text)), None) if not known else None
+    if abs(passes * by_loss - 1) < 1e-9 and not known and library is None:
         return  # it is the number of accumulated passes
-    how = "divided" if by_loss < 1 else "multiplied"
+    how = "multiplied" if multiplied else "divided"
     less = abs(total - by_loss) <= NEAR * total
-    if line or library is not None:
+    if known or library is not None:
         cause = f"Every gradient is {factor_words(total)} that of one process: the loss is {how} by the number of ranks"
         cause += ", and DDP divides again." if by_loss < 1 and less else "."
     else:
         cause = f"The loss is {how} by {view.world}, which is the number of ranks: if meant so, every gradient is "
         cause += f"{factor_words(total)} that of one process."
+    once = less and known and abs(by_loss - (view.world if multiplied else 1 / view.world)) < 1e-9
     yield violation(
         view,
-        "loss-divided" if by_loss < 1 else "loss-multiplied",
+        "loss-multiplied" if multiplied else "loss-divided",
         cause,
         f"At step {view.step} the loss has the factor {by_loss:.6g}, and the mean over the ranks comes on top.",
         f"{PurePath(library.own_file).name}:{library.own_line} does it, called from here: give it a loss for which "
         "that is meant, such as a sum divided by the number of values of all ranks, or switch it off."
         if library is not None
-        else f"Do not {'divide' if by_loss < 1 else 'multiply'} the loss by the number of ranks: the gradients are "
+        else f"Do not {'multiply' if multiplied else 'divide'} the loss by the number of ranks: the gradients are "
         "averaged already.",
-        (library.file, library.line) if library is not None else (loss.file, line or loss.line),
-        sure=bool(line) or library is not None,
+        (library.file, library.line) if library is not None else (file, own if known else line),
+        sure=known or library is not None,
+        diff=without_scaling(file, own, multiplied=multiplied) if once else "",
     )
 
 
-def _in_library(view: StepView, loss: Loss) -> Made | None:
-    """Return where a library scales the loss by the number of ranks."""
-    for term in loss.terms:
-        for (_, value), made in zip(term.factors, term.made, strict=False):
-            by_ranks = abs(value - view.world) < 1e-9 or abs(value * view.world - 1) < 1e-9
-            if by_ranks and made.own_file != made.file and names_ranks(made.text):
-                return made
-    return None
+def _by_ranks(view: StepView) -> list[Made]:
+    """Return where the losses of the first rank are scaled by the number of ranks."""
+    return [
+        made
+        for loss in view.lead.losses
+        for term in loss.terms
+        for (_, value), made in zip(term.factors, term.made, strict=False)
+        if abs(value - view.world) < 1e-9 or abs(value * view.world - 1) < 1e-9
+    ]
 
 
 def summed_loss(view: StepView) -> Iterator[Violation]:
@@ -180,7 +190,8 @@ def summed_loss(view: StepView) -> Iterator[Violation]:
     samples = sum(max(map(len, f.rows), default=0) for f in view.facts.values())
     if 0 < total < samples:
         return  # terms are added up, not the values of samples
-    scale = abs(next(iter(terms.values()))[0].scale)
+    first = next(iter(terms.values()))[0]
+    scale = abs(first.scale)
     reduced = [how.factor if how.state == "factor" else 1.0 for how in (effective(view, row) for row in view.compared)]
     if any(abs(f - 1) > NEAR for f in reduced):
         return  # what the reduction does may be meant for this loss
@@ -194,7 +205,7 @@ def summed_loss(view: StepView) -> Iterator[Violation]:
             "of values of all ranks, and averaged over the ranks again.",
             f"At step {view.step} the sum is divided by {1 / scale:.0f}, which all {view.world} ranks have together.",
             "Multiply the loss by the number of ranks, or divide by the mean number of values of a rank.",
-            (loss.file, loss.line),
+            _place(loss, *first.made, first.at),
         )
     elif all(not t.factors for rows in terms.values() for t in rows) and abs(between - 1) < NEAR:
         yield violation(
@@ -206,7 +217,7 @@ def summed_loss(view: StepView) -> Iterator[Violation]:
             + (f" of {total:.0f} values" if total else "")
             + ", so its size depends on the batch and on the number of ranks.",
             "Divide the loss by the number of values (of all ranks, times the number of ranks), or use a mean.",
-            (loss.file, loss.line),
+            _place(loss, first.at),
             sure=False,
         )
 
@@ -256,19 +267,37 @@ def rank_loss(view: StepView) -> Iterator[Violation]:
             theirs = [(t.scale, t.kind, t.count, t.op) for t in losses[number].terms] if number < len(losses) else []
             if len(mine) != len(theirs) or [t[3] for t in mine] != [t[3] for t in theirs]:
                 continue
-            for (a, kind, count, _), (b, _, other, _) in zip(mine, theirs, strict=True):
+            for number_of, ((a, kind, count, _), (b, _, other, _)) in enumerate(zip(mine, theirs, strict=True)):
+                pair = loss.terms[number_of], losses[number].terms[number_of]
                 if a and b and abs(a - b) > 1e-6 * abs(a):
-                    yield _rank_scale(view, loss, rank, (a, b), kind)
+                    yield _rank_scale(view, loss, rank, pair)
                     return
                 if kind == "mean" and count and other and max(count, other) > _UNEVEN * min(count, other):
-                    yield _uneven(view, loss, {first: count, rank: other})
+                    yield _uneven(view, {first: count, rank: other}, _place(loss, pair[0].at))
                     return
 
 
-def _rank_scale(view: StepView, loss: Loss, rank: int, scales_of: tuple[float, float], kind: str) -> Violation:
-    a, b = scales_of
-    if kind == "sum":
-        return _uneven(view, loss, {min(view.ranks): 1 / abs(a), rank: 1 / abs(b)})
+def _place(loss: Loss, *made: Made) -> tuple[str, int]:
+    """Return the first known of some lines of operations, else that of the backward pass."""
+    return next(((m.file, m.line) for m in made if m.line), (loss.file, loss.line))
+
+
+def _factor_apart(one: Term, other: Term) -> Made:
+    """Return where the first factor of a term was applied that the other term does not have."""
+    left = list(other.factors)
+    for factor, made in zip(one.factors, one.made, strict=False):
+        if factor not in left:
+            return made
+        left.remove(factor)
+    return Made()
+
+
+def _rank_scale(view: StepView, loss: Loss, rank: int, pair: tuple[Term, Term]) -> Violation:
+    mine, theirs = pair
+    a, b = mine.scale, theirs.scale
+    if mine.kind == "sum":
+        place = _place(loss, _factor_apart(mine, theirs), mine.at)
+        return _uneven(view, {min(view.ranks): 1 / abs(a), rank: 1 / abs(b)}, place)
     scales = {r: f.losses[-1].terms[0].scale for r, f in view.facts.items() if f.losses and f.losses[-1].terms}
     usual = min(scales.values(), key=lambda v: (sum(abs(v - w) for w in scales.values()), abs(v - 1)))
     odd = tuple(r for r, v in scales.items() if abs(v - usual) > 1e-6 * abs(usual)) or (rank,)
@@ -280,12 +309,12 @@ def _rank_scale(view: StepView, loss: Loss, rank: int, scales_of: tuple[float, f
         f"The loss of rank {odd[0]} is {ratio:.4g} times that of the others, so the mean is up to {off:.2%} off.",
         f"Its factor is {scales.get(odd[0], b):.6g} at step {view.step}, that of the others {usual:.6g}.",
         "Scale the loss alike on every rank.",
-        (loss.file, loss.line),
+        _place(loss, *(_factor_apart(*each) for each in ((theirs, mine), (mine, theirs))[:: 1 if rank in odd else -1])),
         odd,
     )
 
 
-def _uneven(view: StepView, loss: Loss, counts: dict[int, float]) -> Violation:
+def _uneven(view: StepView, counts: dict[int, float], place: tuple[str, int]) -> Violation:
     words = " and ".join(f"rank {r}'s over {c:.0f}" for r, c in counts.items())
     most, least = max(counts.values()), min(counts.values())
     return violation(
@@ -295,5 +324,5 @@ def _uneven(view: StepView, loss: Loss, counts: dict[int, float]) -> Violation:
         f"At step {view.step} a value of the smaller part counts {most / least:.3g} times; one process would take one "
         "mean over all.",
         "Sum the loss, divide it by the mean over the ranks of the number of values (`all_reduce` it), and average.",
-        (loss.file, loss.line),
+        place,
     )

@@ -78,6 +78,7 @@ def violation(  # noqa: PLR0917
     *,
     sure: bool = True,
     symptom: str = "D.2.4",
+    diff: str = "",
 ) -> Violation:
     """Return a violation at this step."""
     return Violation(
@@ -90,6 +91,7 @@ def violation(  # noqa: PLR0917
         means=means,
         cause=cause,
         fix=fix,
+        diff=diff,
         sure=sure,
     )
 
