@@ -91,6 +91,8 @@ class Check(KnowledgeRecord, frozen=True, kw_only=True):
     """Releases that it applies to, in words."""
     reference: tuple[Reference, ...]
     oracle: Oracle | None = None
+    measured: tuple[str, ...] = ()
+    """Invariants, of those that a run is watched or compared for, which a program with this fault violates."""
     id: str = ""
     """`DT101`; derived from the folder's name."""
     name: str = ""

@@ -280,7 +280,8 @@ def _measured_fix(cause: Explanation | None, broken: Violation | None) -> Fix | 
     """Return the fix: that of what the watch saw, unless the cause says more than a class of causes."""
     if broken is not None and broken.fix and not broken.cause and (cause is None or not cause.specific):
         own = _fix(cause) if cause is not None and cause.diff_of == "yours" else None
-        return own or Fix(text=plain(_sentence(first_parts(broken.fix, _SENTENCE)), _SENTENCE))
+        said = plain(_sentence(first_parts(broken.fix, _SENTENCE)), _SENTENCE)
+        return own or Fix(text=said, file=broken.file, line=broken.line if broken.diff else 0, diff=broken.diff)
     return _fix(cause) if cause is not None else None
 
 

@@ -54,6 +54,7 @@ from dtdebug.experiments.invariants.record_types import (
 from dtdebug.experiments.invariants.result import WatchResult, watch_result
 from dtdebug.live.job.conclude import move_to_causes
 from dtdebug.notebook import instrument_cell
+from dtdebug_taxonomy.checks import load as load_checks
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -605,7 +606,7 @@ def test_samplers_divide_one_order_and_leave_nothing_out(sampler, said):
     def rows(r):
         own = {name: value(r) for name, value in sampler.items()}
         values = {"epoch": 0, "replicas": 2, **own}
-        return rank(r, [Order(i=0, n=1, shuffle=True, rank=r, s=1, loader=0, **values), Epoch(0, 1, 8, 8, 1)])
+        return rank(r, [Order(i=0, n=1, shuffle=True, rank=r, s=1, loader=0, e=1, **values), Epoch(0, 1, 8, 8, 1)])
 
     assert names(rows(0), rows(1)) == said
 
@@ -675,7 +676,7 @@ def test_a_batch_that_was_only_looked_at_is_no_epoch():
     def orders(*epochs):
         def rows(r):
             for n, epoch in enumerate(epochs, 1):
-                yield Order(0, n, epoch, True, 2, r, n, loader=0)
+                yield Order(0, n, epoch, True, 2, r, n, loader=0, e=n, backwards=8 * n)
                 if n % 2 == 0:
                     yield Epoch(0, n, 8, 8, n)
 
@@ -683,6 +684,21 @@ def test_a_batch_that_was_only_looked_at_is_no_epoch():
 
     assert orders(0, 0, 0, 0) == ["order-repeats"]
     assert not orders(0, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("samplers", "data", "trained", "said"),
+    [((0, 0), (1, 1), 8, True), ((0, 1), (1, 1), 8, True), ((0, 1), (1, 2), 8, False), ((0, 0), (1, 1), 0, False)],
+)
+def test_an_order_repeats_in_a_loader_made_anew(samplers, data, trained, said):
+    """With its sampler or without; not over other data, and not where two loaders are read side by side."""
+
+    def rows(r):
+        for n, (sampler, number) in enumerate(zip(samplers, data, strict=True)):
+            yield Order(sampler, 1, 0, True, 2, r, 1, loader=n, e=1, data=number, samples=32, backwards=trained * n)
+            yield Epoch(n, 1, 8, 8, 1)
+
+    assert ("order-repeats" in names(*(rank(r, list(rows(r))) for r in (0, 1)))) is said
 
 
 def test_sums_of_bits_differ_where_a_bit_does():
@@ -1136,6 +1152,59 @@ def test_the_answer_has_the_fix_of_what_was_seen_as_a_whole(width):
     assert "..." not in said
     assert len(lines) <= 12
     assert violation_line(seen).endswith(f"{means} {fix}")
+
+
+_EPOCHS = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def main(data, epochs):
+    net = DDP(torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, sampler=sampler)
+    for epoch in range(epochs):
+        for batch in loader:
+            loss = net.module(batch).sum()
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("invariant", "line", "at", "change"),
+    [
+        ("order-repeats", 13, 9, "+        sampler.set_epoch(epoch)"),
+        ("parity-past-the-wrapper", 14, 14, "+            loss = net(batch).sum()"),
+        ("parity-uneven-means", 14, 14, ""),
+    ],
+)
+def test_what_was_measured_is_shown_with_the_patch_of_the_check_for_it(
+    tmp_path, monkeypatch, invariant, line, at, change
+):
+    """A cause that was measured keeps its line; no other fault of the file lends its patch."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.py"
+    file.write_text(_EPOCHS)
+    cause = "The cause." if invariant.startswith("parity-") else ""
+    seen = Violation(
+        invariant=invariant, ranks=(0, 1), step=1, symptom="D.2.4", means="It was so.", file=str(file), line=line,
+        cause=cause, fix="Do so.",
+    )  # fmt: skip
+    found = move_to_causes(WatchResult(violations=(seen,))).violations[0]
+    assert found.line == at
+    assert (change in found.diff.splitlines()) if change else not found.diff
+    snapshot = Snapshot(watched=(found,))
+    answer = build_answer(diagnose(load(), snapshot), snapshot)
+    assert (answer.fix.text, answer.fix.diff) == ("Do so.", found.diff)
+
+
+def test_a_check_names_only_invariants_that_are_known():
+    """They are those of the indicators of a watched run."""
+    known = {name for evidence in load().evidence.values() for name in evidence.watch}
+    assert {name for check in load_checks().values() for name in check.measured} <= known
 
 
 @pytest.mark.parametrize(("losses", "at"), [(1, 12), (2, 15)])

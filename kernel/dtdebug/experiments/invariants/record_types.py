@@ -184,6 +184,12 @@ class Order(WatchRecord, frozen=True, tag="order"):
     rank: int
     s: int
     loader: int = -1
+    e: int = 0
+    """Epoch of that loader, from 1."""
+    data: int = 0
+    """Number of its data set; 0 if it can't be told from others."""
+    samples: int = 0
+    backwards: int = 0
     seed: int = 0
     site: int = 0
 

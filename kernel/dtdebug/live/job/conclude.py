@@ -31,13 +31,15 @@ from dtdebug.privacy.sanitize import plain
 from dtdebug.recorded.flight_recorder.source_branches import exclusive
 from dtdebug.storage import state_dir as files
 from dtdebug.storage.run_folder import RunFolder
+from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.inference.lines_apart import step_of_lines_apart, tell_lines_apart
 from dtdebug_taxonomy.inference.ranks_apart import with_partings
 from dtdebug_taxonomy.model.claims import Claim, Record, distinct, texts
 from dtdebug_taxonomy.model.hosts import Host
 from dtdebug_taxonomy.model.ranks import Frame, RankState, Verdict
-from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.snapshot import Snapshot, SourceFinding
+from dtdebug_taxonomy.model.training import Violation
 from dtdebug_taxonomy.presentation.case_json import Case
 from dtdebug_taxonomy.verdicts.from_log import verdict_of_log
 
@@ -217,24 +219,32 @@ def _watch_findings(folder: RunFolder | None) -> WatchResult | None:
     return found
 
 
-_SHOWN_BY = {"not-reduced": "DT302"}
-"""Invariant that a step violates -> check that finds the line at fault in the source."""
-
-
 def move_to_causes(seen: WatchResult | None) -> WatchResult | None:
-    """Return the findings at the line that a check finds for the same fault, if it is the only one in that file."""
-    if seen is None or not any(v.invariant in _SHOWN_BY and v.file for v in seen.violations):
+    """Return the findings with the line and the diff of what a check finds, if it is the only such fault in that file.
+
+    A finding that names its cause keeps its own line.
+    """
+    if seen is None:
+        return None
+    faults = {
+        name: {c.id for c in load().values() if name in c.measured} for name in {v.invariant for v in seen.violations}
+    }
+    stack = tuple(Frame(v.file, v.line, "") for v in seen.violations if faults[v.invariant] and v.file)
+    if not stack:
         return seen
-    stack = tuple(Frame(v.file, v.line, "") for v in seen.violations if v.invariant in _SHOWN_BY and v.file)
     found = _add_source_findings(Snapshot(ranks=(RankState(rank=0, stack=stack),))).source_findings
-    lines: dict[tuple[str, str], set[int]] = {}
-    for f in found:
-        lines.setdefault((f.check, f.file), set()).add(f.line)
-    rows = []
-    for v in seen.violations:
-        at = lines.get((_SHOWN_BY.get(v.invariant, ""), v.file), set())
-        rows.append(msgspec.structs.replace(v, line=min(at)) if len(at) == 1 else v)
-    return msgspec.structs.replace(seen, violations=tuple(rows))
+    return msgspec.structs.replace(
+        seen,
+        violations=tuple(_at_fault(v, [f for f in found if f.check in faults[v.invariant]]) for v in seen.violations),
+    )
+
+
+def _at_fault(seen: Violation, found: Sequence[SourceFinding]) -> Violation:
+    at = {f.line: f.diff for f in found if f.file == seen.file}
+    if len(at) != 1:
+        return seen
+    line, diff = next(iter(at.items()))
+    return msgspec.structs.replace(seen, line=seen.line if seen.cause else line, diff=seen.diff or diff)
 
 
 def _join(first: WatchResult, second: WatchResult) -> WatchResult:
@@ -293,13 +303,13 @@ def _diagnosis(snapshot: Snapshot, folder: RunFolder | None) -> Diagnosis | None
     from dtdebug.privacy.boundary import diagnose
     from dtdebug.storage import doctor_result, editor_marks
     from dtdebug.storage.last_failure import LastFailure
-    from dtdebug_taxonomy.knowledge.loader import load
+    from dtdebug_taxonomy.knowledge.loader import load as knowledge
 
     run = folder.load_run() if folder is not None else None
     if run is not None:
         measured = doctor_result.of_run(run.command)
         snapshot = msgspec.structs.replace(snapshot, command=run.command, examined=measured)
-    diagnosis = diagnose(load(), _as_printed(snapshot))
+    diagnosis = diagnose(knowledge(), _as_printed(snapshot))
     LastFailure(snapshot=snapshot, diagnosis=diagnosis).save()
     if run is not None and run.command:
         editor_marks.keep_failure(snapshot, diagnosis, editor_marks.job_of(run.command))

@@ -29,6 +29,8 @@ class _Loader:
         self.backwards = 0
         self.shuffles = self.whole = False
         self.of = self.workers = 0
+        self.data = 0
+        """Number of the data set; 0 if it can't be told from others."""
 
 
 class Loaders:
@@ -38,6 +40,8 @@ class Loaders:
         self.notes, self._steps = notes, steps
         self._loaders: weakref.WeakKeyDictionary[Any, _Loader] = weakref.WeakKeyDictionary()
         self._samplers: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self._data: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._sets = 0
         self._current: _Loader | None = None
         self._fetches = 0
         self._epochs = 0
@@ -105,6 +109,8 @@ class Loaders:
             backwards=self._steps.backwards,
             s=self._steps.now,
             loader=self._current.index if self._current is not None else -1,
+            e=self._current.epochs if self._current is not None else 0,
+            data=self._current.data if self._current is not None else 0,
             site=self._current.site if self._current is not None else 0,
         )
         self.notes.flush()
@@ -127,9 +133,20 @@ class Loaders:
         known.workers = loader.num_workers if streams else 0
         known.of = 0 if streams else _number(loader)  # torch warns if the length of a stream was wrong
         known.epochs += 1
+        known.data = self._number_of(loader.dataset)
         known.batches = 0
         known.backwards = self._steps.backwards
         self._current, self._epochs = known, known.epochs
+
+    def _number_of(self, data: Any) -> int:
+        """Return a number that no other data set gets, even once this one is gone."""
+        try:
+            if data not in self._data:
+                self._sets += 1
+                self._data[data] = self._sets
+            return self._data[data]
+        except TypeError:  # a list, say
+            return 0
 
     @guard_method
     def _mark_iterator(self, loader: Any, iterator: Any) -> None:

@@ -100,8 +100,8 @@ def order(ranks: Sequence[Rank]) -> Iterator[Violation]:
         row, rank = next(iter(hits.values()))
         yield violation(
             "order-repeats", "D.2.4", hits, row.s, rank.place(row.site),
-            "The sampler shuffles, and its epoch was not set: the samples come in the same order in each epoch. Call "
-            "sampler.set_epoch(epoch) before each.",
+            "The sampler shuffles, and its epoch was not set: the samples come in the same order in each epoch.",
+            fix="Call sampler.set_epoch(epoch) before each epoch.",
         )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def repeated_orders(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 def divided_orders(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Report samplers that divide different orders between the ranks, or leave a part out."""
-    begun = {r.rank: [o for o in r.of(Order) if _was_trained_on(r, o.loader, o.n)] for r in ranks}
+    begun = {r.rank: [o for o in r.of(Order) if _was_trained_on(r, o.loader, o.e)] for r in ranks}
     for a, b in combinations([r for r in ranks if begun[r.rank]], 2):
         for one, other in zip(begun[a.rank], begun[b.rank], strict=False):
             same = one.shuffle and other.shuffle and (one.replicas, one.i) == (other.replicas, other.i)
@@ -164,13 +164,14 @@ def divided_orders(ranks: Sequence[Rank]) -> Iterator[Violation]:
 
 def _pairs(rank: Rank) -> Iterator[tuple[Order, Order]]:
     """Yield consecutive orders used in training; a program may take a first batch only to inspect it."""
-    last: dict[int, Order] = {}
+    last: dict[tuple[int, ...], Order] = {}
     for row in rank.of(Order):
-        if not _was_trained_on(rank, row.loader, row.n):
+        if not _was_trained_on(rank, row.loader, row.e):
             continue
-        if row.i in last and last[row.i].loader == row.loader:
-            yield last[row.i], row
-        last[row.i] = row
+        key = (row.data, row.seed, row.replicas, row.samples) if row.data else (row.i,)
+        if key in last and last[key].backwards < row.backwards:
+            yield last[key], row
+        last[key] = row
 
 
 def _was_trained_on(rank: Rank, loader: int, epoch: int) -> bool:
