@@ -11,7 +11,7 @@ import pytest
 from places import TESTS
 
 from dtdebug.cli import main
-from dtdebug.experiments.resume import resume_option
+from dtdebug.experiments.resume import repair, resume_option
 from dtdebug.experiments.resume.inside import save_calls, training_state
 
 PROGRAMS = TESTS / "resumed"
@@ -215,3 +215,73 @@ def test_a_scaler_that_was_restored_is_the_one_that_was_saved():
     anew = types.SimpleNamespace(_scale=None, _growth_tracker=None, _init_scale=1024.0, _init_growth_tracker=0)
     assert training_state._scaler(trained) == training_state._scaler(restored)
     assert training_state._scaler(trained) != training_state._scaler(anew)
+
+
+_TRAINER = """\
+class Trainer:
+    def __init__(self):
+        self.sched = CosineAnnealingLR(self.opt, 9)
+
+    def state(self):
+        return {
+            "opt_state_dict": self.opt.state_dict(),
+        }
+
+    def save(self):
+        torch.save(self.state(), "last.pt")
+
+    def load(self):
+        ck = torch.load("last.pt")
+        if ck:
+            self.opt.load_state_dict(ck["opt_state_dict"])
+"""
+_SCRIPT = """\
+def main():
+    s = torch.optim.lr_scheduler.StepLR(opt, 3)
+    ck = torch.load("last.pt")
+    opt.load_state_dict(ck["opt"])
+    torch.save(dict(opt=opt.state_dict()), "last.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "added"),
+    [
+        (
+            _TRAINER,
+            "CosineAnnealingLR",
+            [
+                '"sched_state_dict": self.sched.state_dict(),',
+                'self.sched.load_state_dict(ck["sched_state_dict"])',
+            ],
+        ),
+        (
+            _SCRIPT,
+            "StepLR",
+            ['s.load_state_dict(ck["s"])', "torch.save(dict(opt=opt.state_dict(), s=s.state_"],
+        ),
+        (
+            _SCRIPT.replace("dict(opt", "dict(s=s.state_dict(), opt"),
+            "StepLR",
+            ['s.load_state_dict(ck["s"])'],  # it is saved
+        ),
+        (_SCRIPT, "CosineAnnealingLR", []),
+        (_SCRIPT + "    t = StepLR(other, 3)\n", "StepLR", []),  # which of them?
+        (_SCRIPT.replace("    ck = ", "def resume(opt):\n    ck = "), "StepLR", []),  # there it has no name
+        (_SCRIPT.replace("dict(opt=opt.state_dict())", "everything"), "StepLR", []),
+    ],
+)
+def test_the_patch_saves_and_restores_what_was_left_out(tmp_path, monkeypatch, source, kind, added):
+    """Beside the others and in their manner; none where the source does not show the names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.py").write_text(source)
+    rows = source.splitlines()
+    saved, loaded = (next(n for n, row in enumerate(rows, 1) if mark in row) for mark in ("torch.save(", "torch.load("))
+    patch = repair.patch("t.py", saved, loaded, (kind,))
+    rows = [row[1:].strip() for row in patch.splitlines() if row.startswith("+") and not row.startswith("+++")]
+    assert len(rows) == len(added)
+    assert all(any(row.startswith(each) for row in rows) for each in added)
+    if patch:
+        (tmp_path / "p").write_text(patch)
+        subprocess.run(["patch", "-p1", "-i", "p"], check=True, capture_output=True, timeout=20)
+        compile((tmp_path / "t.py").read_text(), "t.py", "exec")

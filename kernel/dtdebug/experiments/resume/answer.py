@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import NamedTuple
 
+from dtdebug.experiments.resume import repair
 from dtdebug.experiments.resume.compare import Comparison, Difference
 from dtdebug.experiments.resume.records import Load, Restore, Save, Site
 from dtdebug.experiments.resume.runs import Runs
@@ -40,6 +41,7 @@ class _Words(NamedTuple):
     at: tuple[tuple[Site, str], ...] = ()
     """Lines, and what happens there."""
     edit: Site = ("", 0)
+    diff: str = ""
 
 
 class Wording:
@@ -66,7 +68,8 @@ class Wording:
             headline=words.headline,
             spots=spots,
             why=" ".join(filter(None, (words.why, self._also(first)))),
-            fix=Fix(text=words.fix, file=file, line=line) if words.fix else None,
+            fix=Fix(text=words.fix, file=file, line=line, diff=words.diff, proven=not words.diff)
+            if words.fix else None,
             sure="certain" if first.kind != "later" else "place",
             next=None if words.fix else Step(text="Record both runs, and compare their collectives.",
                                              command="dtdebug run --record DIR -- ..."),
@@ -284,15 +287,22 @@ class Wording:
             return _Words(
                 head, f"It is not saved: {PurePath(save.path).name} holds {keys}.",
                 f"Save {what}.state_dict() there, and load it when resuming.",
-                ((save.site, f"saves no {what}"), *self._read()), save.site,
+                ((save.site, f"saves no {what}"), *self._read()), save.site, self._patch(d, save),
             )  # fmt: skip
         load = next((x for x in self._loads if state in x.kinds), next(iter(self._loads), None))
         site = load.site if load is not None else ("", 0)
         return _Words(
             head, f"It is saved ({PurePath(holding.path).name}), and never put into the {what}.",
             f"Call {what}.load_state_dict() with it after loading.",
-            ((site, "read, and not restored"), (holding.site, f"saved the {what}")), site,
+            ((site, "read, and not restored"), (holding.site, f"saved the {what}")), site, self._patch(d, holding),
         )  # fmt: skip
+
+    def _patch(self, d: Difference, save: Save) -> str:
+        """Return the patch that saves and restores what differs; "" if the source does not show how."""
+        kinds = {"scheduler": d.names[:1], "scaler": ("GradScaler",)}.get(d.kind, ())
+        load = next((self._home_site(x.site) for x in self._loads), ("", 0))
+        file, line = self._home_site(save.site)
+        return repair.patch(file, line, load[1], tuple(kinds)) if kinds and file and load[0] == file else ""
 
     def _read(self) -> tuple[tuple[Site, str], ...]:
         return tuple((x.site, "read it") for x in self._loads[:1])
