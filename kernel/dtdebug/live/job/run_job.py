@@ -270,17 +270,18 @@ class _Job:
         """Report the watch's findings and faulty curves, and write to the user's file that the job has succeeded."""
         complete = self._relay.wait_for_copy(_LAST_WORDS)  # else the disk hangs
         reading = self._monitor.curve_reading() if complete else None
+        shown = ""
         if self._options.output:
             self._speaker.write(with_curves(success_case(self._folder), reading), "")
         elif self._options.looks_at_training and not self._options.quiet:
             found = success_case(self._folder)
             if found.watch or found.late:
-                self._speaker.report(found, "")
+                shown = self._speaker.report(found, "")
             for note in () if found.watch or found.late else found.notes:
                 held = "nothing that must hold was violated; " if note.startswith("watch: ") else ""
                 self._speaker.say(f"{'' if note.startswith(NOTHING_SEEN) else held}{note}")
         told = self._options
-        self._speaker.show(final_lines(reading, healthy=told.watch, full=told.full))
+        self._speaker.show(final_lines(reading, below=shown, healthy=told.watch, full=told.full))
 
     def _conclude(self, status: int, done: threading.Event) -> None:
         try:
