@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dtdebug.cli import call_plan, resume
 from dtdebug.cli import collectives as course
@@ -138,7 +138,9 @@ def _run(options: argparse.Namespace) -> int:
         if not before_run(command):
             return FOUND
     if options.parity and not options.quiet:
-        _say_limits(command)
+        _say_limits(command, "parity")
+    if options.nan and not options.quiet:
+        _say_limits(command, "nan")
     from dtdebug.live.job import reporter, run_job
 
     variables, after = course.recording(options, command) if options.record else ({}, lambda: None)
@@ -169,15 +171,15 @@ def _run(options: argparse.Namespace) -> int:
         return run_job.NOT_EXECUTABLE
 
 
-def _say_limits(command: Sequence[str]) -> None:
-    """Print what of the program a comparison with one process will not cover, by its source."""
+def _say_limits(command: Sequence[str], instrument: Literal["parity", "nan"]) -> None:
+    """Print what of the program an instrument will not cover, by its source."""
     from dtdebug.experiments.collectives import job_program
-    from dtdebug.experiments.parity import foreseen
+    from dtdebug.experiments.repeat import foreseen
 
     with suppress(UsageError):  # another program than Python's
         script = job_program.script(job_program.of(command))
-        for line in foreseen.limits(script) if script is not None else ():
-            complain(f"parity: {line}")
+        for line in foreseen.limits(script, instrument) if script is not None else ():
+            complain(f"{instrument}: {line}")
 
 
 def _steps(text: str) -> tuple[int, ...]:

@@ -16,12 +16,12 @@ from dtdebug.experiments.nonfinite.judge import judge as judge_nan
 from dtdebug.experiments.nonfinite.record_types import Found, Origin
 from dtdebug.experiments.nonfinite.result import nonfinite_result
 from dtdebug.experiments.nonfinite.source import operation_line
-from dtdebug.experiments.parity.foreseen import limits
 from dtdebug.experiments.parity.judge import judge
 from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Made, Row, SeenCall, Term
 from dtdebug.experiments.parity.result import parity_result
 from dtdebug.experiments.parity.source import scaling_line, without_scaling
 from dtdebug.experiments.repeat.calls import CallRecorder
+from dtdebug.experiments.repeat.foreseen import limits
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -214,11 +214,15 @@ def test_what_the_source_shows_is_said_before_the_run(tmp_path):
     (tmp_path / "parts" / "norms.py").write_text("from torch import nn\nnorm = nn.BatchNorm2d(4)\n")
     (tmp_path / "unused.py").write_text("import deepspeed\n")
     (tmp_path / "train.py").write_text("import re, parts\npattern = re.compile('a')\n")
-    assert limits(tmp_path / "train.py") == [
+    assert limits(tmp_path / "train.py", "parity") == [
         "norms.py:2: batch norm takes its statistics from each rank, one process would from all samples"
     ]
+    assert limits(tmp_path / "train.py", "nan") == []
     (tmp_path / "clean.py").write_text("import re\n")
-    assert limits(tmp_path / "clean.py") == []
+    assert limits(tmp_path / "clean.py", "parity") == []
+    (tmp_path / "sharded.py").write_text("from torch.distributed.fsdp import fully_shard\n")
+    assert limits(tmp_path / "sharded.py", "parity") == []
+    assert limits(tmp_path / "sharded.py", "nan")[0].startswith("sharded.py:1: a sharded model can't be repeated")
     command = ["run", "--parity", "--folder", str(tmp_path / "run"), "--", sys.executable, str(tmp_path / "train.py")]
     ended = subprocess.run(
         [sys.executable, "-m", "dtdebug", *command], capture_output=True, timeout=LIMIT, check=False, cwd=tmp_path
