@@ -44,4 +44,4 @@ def forecast(options: argparse.Namespace, command: Sequence[str], ranks: Sequenc
         print(msgspec.json.encode(told).decode())
     else:
         print(format_answer(short, sys.stdout, more="more: --format json"))
-    return FOUND if fits is False else NOTHING
+    return FOUND if fits is False or forecast.growth(found.peaks[found.worst]) else NOTHING

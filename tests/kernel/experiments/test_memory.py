@@ -60,6 +60,43 @@ def test_the_peak_is_forecast_by_class_and_said_to_fit_or_not(tmp_path):
     assert any("fully_shard" in s["what"] for s in found["savings"])
 
 
+GROWS = """
+import torch
+from collections import deque
+class Log:
+    def __init__(self):
+        self.rows = KIND
+log, cache = Log(), {}
+model = torch.nn.Linear(512, 512)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    if not cache:
+        cache["mask"] = torch.ones(512, 512)
+    out = model(torch.randn(2048, 512) @ cache["mask"])
+    loss = out.square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    log.rows.append(out)
+"""
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(("kind", "grows"), [("[]", True), ("deque(maxlen=1)", False)])
+def test_what_each_step_leaves_behind_is_named(tmp_path, kind, grows):
+    """What is made once, and what only the step before has left, does not grow."""
+    (tmp_path / "train.py").write_text(GROWS.replace("KIND", kind))
+    words = ["rehearse", "--memory", "--world", "1", "--format", "json", "--", "train.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dtdebug", *words], cwd=tmp_path, capture_output=True, timeout=100, check=False
+    )
+    found = json.loads(done.stdout)
+    assert done.returncode == int(grows)
+    assert found["answer"]["headline"].startswith("Each step keeps 4 MiB more;") is grows
+    assert [row[0] for row in found["peaks"]["0"]["kept"]] == [2048 * 512 * 4] * grows
+    assert ("`log.rows` holds" in found["answer"].get("fix", {}).get("text", "")) is grows
+
+
 @pytest.mark.ranks
 def test_shards_are_as_small_as_the_world_is_large(tmp_path):
     """What is sharded is a share of it, whatever this host has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dtdebug.experiments.memory.forecast import Forecast, RankPeak, by_class, of_batch, usable
+from dtdebug.experiments.memory.forecast import Forecast, RankPeak, by_class, growth, of_batch, usable
 from dtdebug_taxonomy.model.answer import Answer, Fix, Spot
 from dtdebug_taxonomy.model.rank_ranges import spell
 from dtdebug_taxonomy.model.sizes import spell_bytes
@@ -21,6 +21,11 @@ def answer(found: Forecast, code_at: Callable[[str, int], str]) -> Answer:
     spots = (
         Spot(file=site[0], line=site[1], code=code_at(*site), state=f"at the peak, in {where}"),
     ) if site[0] else ()  # fmt: skip
+    more = growth(worst)
+    if more and worst.kept[0][1]:
+        size, file, line = worst.kept[0]
+        made = f"makes {spell_bytes(size)} of what is kept"
+        spots = (Spot(file=file, line=line, code=code_at(file, line), state=made), *spots)
     others = [rank for rank, peak in found.peaks.items() if peak.peak < worst.peak * (1 - _SAME)]
     notes = ["A forecast from sizes: no GPU was asked, and the allocator's fragments are not in it."]
     if others:
@@ -33,7 +38,7 @@ def answer(found: Forecast, code_at: Callable[[str, int], str]) -> Answer:
         headline=_headline(found, worst),
         spots=spots,
         why=", ".join(f"{name} {spell_bytes(value)}" for name, value in by_class(worst)) + ".",
-        fix=_fix(found),
+        fix=_fix_of_growth(worst) if more else _fix(found),
         sure="well",
         notes=(" ".join(notes[:2]),),
     )
@@ -43,6 +48,10 @@ def _headline(found: Forecast, worst: RankPeak) -> str:
     alike = [r for r, p in found.peaks.items() if p.peak >= worst.peak * (1 - _SAME)]
     who = f"each of {found.world} ranks" if len(alike) == len(found.peaks) else spell(tuple(alike), 6)
     peak = f"{spell_bytes(worst.peak)} at the peak on {who}"
+    if more := growth(worst):
+        left = max(0, usable(found.gpu) - worst.peak) if found.gpu else 0
+        ends = f" {spell_bytes(found.gpu)} are full after about {2 + left // more} steps." if found.gpu else ""
+        return f"Each step keeps {spell_bytes(more)} more; {peak} in the second step.{ends}"
     if not found.gpu:
         return f"{peak[:1].upper()}{peak[1:]}."
     room = usable(found.gpu)
@@ -56,6 +65,11 @@ def _headline(found: Forecast, worst: RankPeak) -> str:
         f"{'It fits' if fits else 'It does not fit'} in {spell_bytes(found.gpu)}: "
         f"{peak}, of {spell_bytes(room)} for tensors.{batch}"
     )
+
+
+def _fix_of_growth(peak: RankPeak) -> Fix:
+    held = f"`{peak.holder}` holds tensors of earlier steps: keep" if peak.holder else "Keep"
+    return Fix(text=f"{held} numbers instead (`loss.item()`), or copies without a graph on the CPU.")
 
 
 def _fix(found: Forecast) -> Fix | None:

@@ -28,6 +28,8 @@ _CONTEXT = 1 << 30
 """Bytes that CUDA's context, NCCL and the libraries take of a GPU, about."""
 _SPARE = 0.05
 """Share of the rest that is left for the allocator's fragments."""
+_GROWS = 0.005
+"""Share of the peak from which on what a step leaves behind counts: losses that are listed for a report do not."""
 _CLASSES = (
     "parameters", "buffers", "gradients", "optimizer", "activations", "gathered", "communication", "temporary",
     "inputs and other",
@@ -49,6 +51,10 @@ class RankPeak(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int = 0
     numbers: int = 0
     sharded: bool = False
+    kept: list[tuple[int, str, int]] = []
+    """What the second step made and the fourth still has: bytes, and the file and line that made it, the most first."""
+    holder: str = ""
+    """Variable that holds some of it."""
     layers: dict[str, tuple[int, int]] = {}
     """Name of the longest list of equal layers -> (their number, bytes of their inputs)."""
 
@@ -78,6 +84,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     def worst(self) -> int:
         """Rank with the highest peak."""
         return max(self.peaks, key=lambda rank: self.peaks[rank].peak)
+
+
+def growth(peak: RankPeak) -> int:
+    """Return the bytes that each step adds; 0 if they are too few to matter."""
+    kept = sum(size for size, *_ in peak.kept)
+    return kept if kept > peak.peak * _GROWS else 0
 
 
 def gpu_bytes(text: str) -> int:

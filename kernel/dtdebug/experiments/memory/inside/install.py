@@ -10,6 +10,10 @@ import importlib
 import json
 import os
 import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +25,10 @@ from dtdebug.experiments.repeat.training_steps import TrainingSteps
 from dtdebug_taxonomy.stacks.frames import is_library
 
 _STEPS = 2
-"""Steps to run: in the second one the optimizer's state is there from the beginning."""
+"""Steps to run: in the second one the optimizer's state is there from the beginning. What it leaves is looked for in
+the fourth, if that comes soon: some programs hold the step before."""
+_LEAST, _TIMES = 5.0, 1.0
+"""Seconds to wait for the fourth step, and times the seconds until the second one, whichever is more."""
 
 
 def begin(told: dict[str, Any], torch: Any) -> None:
@@ -44,8 +51,12 @@ class _Run:
         self._depth, self._steps, self._batch = 0, 0, 0
         self._roots: dict[int, Any] = {}
         self._hooked: set[int] = set()
+        self._found: dict[str, Any] = {}
+        self._begun = time.monotonic()
         self._graded = False
         """A backward pass has run since the last step; gradients have no values here."""
+        self._own: list[Any] = []
+        """The optimizer of the first step, once for each of its steps."""
         self._inputs: dict[int, int] = {}
         """Module -> bytes of the first input of its last pass."""
 
@@ -109,6 +120,9 @@ class _Run:
             self._live.mark(buffer, "buffers")
 
     def _steps_begin(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if len(self._own) > _STEPS and optimizer is self._own[0] and self._found:
+            self._write({"kept": self._live.kept(), "holder": _holder(self._torch, self._live.is_kept)})
+            self._end()
         self._live.phase, self._depth = "optimizer", 0
         for parameter in _parameters(optimizer):
             self._live.mark(parameter, "parameters")
@@ -120,23 +134,33 @@ class _Run:
             for value in state.values() if isinstance(state, dict) else ():
                 self._live.mark(value, "optimizer")
         self._steps += 1
+        if not self._own or optimizer is self._own[0]:
+            self._own.append(optimizer)
+            self._live.notes_birth = len(self._own) == 1
         if self._steps == 1:
             self._live.restart()
-        if self._steps >= _STEPS:
+        if self._steps == _STEPS:
             held = _parameters(optimizer)
             self._write({
                 "parameters": len(held), "numbers": sum(p.numel() for p in held),
                 "sharded": any(hasattr(p, "_local_tensor") or hasattr(p, "_fsdp_flattened") for p in held),
                 "layers": _layers(self._torch, self._roots.values(), self._inputs),
             })  # fmt: skip
-            sys.stdout.flush()
-            os._exit(0)  # nothing of it may be saved
+            ends = threading.Timer(max(_LEAST, _TIMES * (time.monotonic() - self._begun)), self._end)
+            ends.daemon = True
+            ends.start()
+
+    def _end(self) -> None:
+        sys.stdout.flush()
+        os._exit(0)  # nothing of it may be saved
 
     def _write(self, more: dict[str, Any]) -> None:
-        found = {"steps": self._steps, "batch": self._batch, **self._live.result(), **more}
+        """Write what is known: the peak of the second step, then what of it is still there in the fourth."""
+        self._found = self._found or {"steps": self._steps, "batch": self._batch, **self._live.result()}
+        self._found |= more
         path = self._folder / f"memory-{self._rank}.json"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(found, file)
+            json.dump(self._found, file)
 
 
 def _parameters(optimizer: Any) -> list[Any]:
@@ -154,6 +178,32 @@ def _layers(torch: Any, roots: Any, inputs: dict[int, int]) -> dict[str, tuple[i
                     given = sum(inputs.get(id(m), 0) for m in module)
                     found[f"{type(root).__name__}.{name}".rstrip(".")] = len(module), given
     return dict(sorted(found.items(), key=lambda row: -row[1][0])[:1])
+
+
+def _holder(torch: Any, is_kept: Callable[[Any], bool]) -> str:
+    """Return the user's variable, or attribute, that holds such a tensor in a container; "" if none is seen."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented
+    while frame is not None:
+        if not is_library(frame.f_code.co_filename):
+            for name, value in list(frame.f_locals.items())[:400]:
+                own = {f"{name}.{key}": v for key, v in list(getattr(value, "__dict__", {}).items())[:256]}
+                for path, one in {name: value, **(own if not isinstance(value, torch.nn.Module) else {})}.items():
+                    if isinstance(one, _CONTAINERS) and _holds(torch, one, is_kept, 4):
+                        return path
+        frame = frame.f_back
+    return ""
+
+
+def _holds(torch: Any, value: Any, is_kept: Callable[[Any], bool], depth: int) -> bool:
+    if isinstance(value, torch.Tensor):
+        return is_kept(value)
+    if not depth or not isinstance(value, _CONTAINERS):
+        return False
+    rows = [*value.values()] if isinstance(value, dict) else [*value]
+    return any(_holds(torch, one, is_kept, depth - 1) for one in rows[-4096:])
+
+
+_CONTAINERS = (list, tuple, dict, deque)
 
 
 def _site() -> tuple[str, int]:

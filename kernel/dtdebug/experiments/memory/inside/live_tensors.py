@@ -38,6 +38,9 @@ class LiveTensors:
         self.modules: Any = None
         """Torch's tracker of the modules that run."""
         self.site: Callable[[], tuple[str, int]] = lambda: ("", 0)
+        self._born: dict[int, tuple[str, int]] = {}
+        """Storage that was made while `notes_birth` -> the line that made it."""
+        self.notes_birth = False
 
     def made(self, tensor: Any, kind: str = "") -> None:
         """Add a tensor's storage, if it is a new one."""
@@ -57,6 +60,8 @@ class LiveTensors:
         name = kind or _OF_PHASE[self.phase]
         gone = weakref.ref(storage, functools.partial(self._freed, key))
         self._held[key] = (size, name, module, gone)
+        if self.notes_birth:
+            self._born[key] = self.site()
         self._count(size, name, module)
 
     def mark(self, tensor: Any, kind: str) -> None:
@@ -98,6 +103,7 @@ class LiveTensors:
 
     def _freed(self, key: int, _: Any) -> None:
         known = self._held.pop(key, None)
+        self._born.pop(key, None)
         if known is not None:
             self._count(-known[0], known[1], known[2])
 
@@ -117,6 +123,25 @@ class LiveTensors:
     def _module(self) -> str:
         names = self.modules.parents - {"Global"} if self.modules is not None else set()
         return max(names, key=len) if names else ""
+
+    def is_kept(self, tensor: Any) -> bool:
+        """True if the tensor's storage is one of those of `kept`."""
+        try:
+            return getattr(tensor, "_local_tensor", tensor).untyped_storage()._cdata in self._born  # noqa: SLF001
+        except (NotImplementedError, RuntimeError):
+            return False
+
+    def kept(self) -> list[tuple[int, str, int]]:
+        """Return what was made while births were noted, and is still alive: bytes, file and line, the most first.
+
+        Parameters, gradients and the optimizer's state are meant to be.
+        """
+        found: Counter[tuple[str, int]] = Counter()
+        for key, site in self._born.items():
+            size, kind, _, _ = self._held[key]
+            if kind in _OF_PHASE.values():
+                found[site] += size
+        return [(size, *site) for site, size in found.most_common(8)]
 
     def restart(self) -> None:
         """Look for the peak again, now that the optimizer's state is known as such; a higher one before is kept."""
