@@ -12,7 +12,11 @@ from places import TESTS
 
 from dtdebug.cli import main
 from dtdebug.experiments.resume import repair, resume_option
+from dtdebug.experiments.resume.answer import Wording
+from dtdebug.experiments.resume.compare import compare
 from dtdebug.experiments.resume.inside import save_calls, training_state
+from dtdebug.experiments.resume.records import Load, RankNotes, Step
+from dtdebug.experiments.resume.runs import Runs
 
 PROGRAMS = TESTS / "resumed"
 LOAD = '        self.{0} = snap["{0}"]\n'
@@ -33,6 +37,28 @@ FAULTS = {
     }),
     # https://github.com/modelscope/ms-swift/issues/10050
     "sampler": ("epochs", {"set_epoch(epoch)": "set_epoch(epoch - args.start_epoch)"}),
+    "atomic": (
+        "epochs",
+        {"torch.save(state, filename)": "torch.save(state, 'new'); os.replace('new', filename)"},
+    ),
+    # https://github.com/allenai/allennlp/pull/1650
+    "early": (
+        "epochs",
+        {
+            "        scheduler.step()\n        best": "        best",
+            "        dist.barrier()\n": "        dist.barrier()\n        scheduler.step()\n",
+        },
+    ),
+    # https://github.com/lightly-ai/lightly-train/pull/892
+    "warming": (
+        "snapshots",
+        {
+            "        self.decay = decay\n": "        self.decay, self.count = decay, 0\n",
+            "    def update(self, model):\n": "    def update(self, model):\n        self.count += 1\n"
+            "        d = min(self.decay, self.count / (self.count + 9))\n",
+            "mul_(self.decay).add_(p.detach(), alpha=1 - self.decay)": "mul_(d).add_(p.detach(), alpha=1 - d)",
+        },
+    ),
     # https://github.com/Lightning-AI/pytorch-lightning/pull/866
     "epoch": ("epochs", {'"epoch": epoch + 1': '"epoch": epoch'}),
     "snapshots": ("snapshots", {}),
@@ -136,6 +162,51 @@ def test_ranks_that_resume_in_part_are_named(check):
     assert found["sampler"]["kinds"][0] == "samples"
     assert "The sampler is in epoch 0, without interruption in 1" in found["sampler"]["why"]
     assert found["epoch"]["kinds"][0] == "counter"
+
+
+@pytest.mark.ranks
+def test_a_save_that_is_renamed_and_what_steps_after_it_are_followed(check):
+    """A program that writes to another name first is resumed from the last one; a count that was not saved is named."""
+    found = check("atomic", "early", "warming")
+    assert found["atomic"]["kinds"] == []
+    assert found["early"]["kinds"][0] == "scheduler"
+    assert found["early"]["why"].startswith("It was saved at 0, and stepped after the save")
+    assert found["warming"]["kinds"] == ["copy"]
+    assert "`self.ema.shadow` is updated otherwise" in found["warming"]["headline"]
+    assert "`self.ema.count` is" in found["warming"]["why"]
+
+
+def test_state_in_a_form_of_its_own_is_seen_to_be_saved():
+    """By its values: a list of tensors, say, of which no key tells what it is."""
+    torch = pytest.importorskip("torch")
+    state = training_state.TrainingState(torch)
+    state.patch_makers(lambda function: function, lambda _: ("t.py", 1))
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    own = [{k: v.clone() for k, v in s.items()} for s in optimizer.state.values()]
+    assert state.holds_moments({"mine": own})
+    assert not state.holds_moments(model.state_dict())
+
+
+def test_an_optimizer_with_the_state_of_another_rank_is_named():
+    """Its moments are those that this rank had without interruption."""
+
+    def notes(rank, moments):
+        step = Step(n=0, o=0, object=1, made=("t.py", 1), site=("t.py", 9), weights={"w": f"w{rank}"},
+                    moments={"exp_avg": {"w": moments}})  # fmt: skip
+        return RankNotes(rank, 2, steps=[step], loads=[Load(path=f"/h/{moments}.pt", site=("t.py", 5))])
+
+    runs = Runs(
+        first={r: notes(r, f"m{r}") for r in (0, 1)}, second={r: notes(r, f"m{r}") for r in (0, 1)},
+        resumed={0: notes(0, "m0"), 1: notes(1, "m0")}, saved_at=0, saves=(), command=(), option=None, said="",
+        status=None, home="/h", seconds=1.0,
+    )  # fmt: skip
+    found = compare(runs)
+    assert [(d.kind, d.ranks, d.of_rank) for d in found.differences] == [("moments", (1,), 0)]
+    answer = Wording(runs, found, "/h", lambda *_: "").answer()
+    assert answer.headline == "After resuming, the optimizer of rank 1 has the state of rank 0."
 
 
 @pytest.mark.ranks

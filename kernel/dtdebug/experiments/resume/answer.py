@@ -237,7 +237,14 @@ class Wording:
             head = f"After resuming, {d.names[0]} is at {d.names[1]} {after}, without interruption at {before}."
         else:
             head = f"After resuming, the loss scale is {d.after}, without interruption {d.before}."
+        if d.of_rank is not None:
+            return self._of_another_rank(d)
         filled = [r for r in self._restores if r.what == _STATE[d.kind]]
+        if not filled and d.kind == "moments" and not d.anew:
+            return _Words(
+                head, "No load_state_dict() filled it: the program has put its values there itself.",
+                "Compare what it puts there with what it saves.", (*self._read(), (d.site, "made the optimizer")),
+            )  # fmt: skip
         if not filled:
             return self._not_restored(d, head)
         last = filled[-1]
@@ -260,10 +267,35 @@ class Wording:
                 "Restore it after the optimizer that steps was made.",
                 ((last.site, "restored another optimizer"), (d.site, "made the one that steps")), last.site,
             )  # fmt: skip
+        if (early := self._saved_early(d)) is not None:
+            return _Words(
+                head, f"It was saved at {_short(d.after)}, and stepped after the save: that step is lost.",
+                "Step the scheduler before the save.", ((early.site, "saved it"), *self._read()), early.site,
+            )  # fmt: skip
         return _Words(
             head, f"It is restored, and changed again before the first step, or the save holds another {what}.",
             f"Restore the {what} last, after everything that makes or steps it.",
             ((last.site, f"restored the {what}"), (d.site, f"made the {what}")), last.site,
+        )  # fmt: skip
+
+    def _saved_early(self, d: Difference) -> Save | None:
+        """Return the save that has the scheduler's count as it is after resuming; None if it was changed since."""
+        ends = f".{d.names[1]}" if d.kind == "scheduler" else ""
+        return next(
+            (s for s in self._runs.saves for key, value in s.numbers.items()
+             if ends and key.endswith(ends) and _short(f"{value}") == _short(d.after)), None,
+        )  # fmt: skip
+
+    def _of_another_rank(self, d: Difference) -> _Words:
+        """Return the words for an optimizer's state that another rank has saved."""
+        head = f"After resuming, the optimizer of {spell(d.ranks, 8)} has the state of rank {d.of_rank}."
+        saved = {s.path for s in self._runs.second[d.of_rank or 0].saves} if d.of_rank in self._runs.second else set()
+        read = [x for r in d.ranks for x in self._runs.resumed[r].loads if x.path in saved and x.n == 0]
+        own = [x for x in read if all(x.path not in {s.path for s in self._runs.second[r].saves} for r in d.ranks)]
+        at = tuple((x.site, f"read {PurePath(x.path).name}") for x in (own or read)[-1:])
+        return _Words(
+            head, "Each rank has a part of its own, and this is another rank's.",
+            "Load on each rank what that rank saved.", at, at[0][0] if at else ("", 0),
         )  # fmt: skip
 
     def _is_restored(self, d: Difference) -> bool:
@@ -324,6 +356,8 @@ class Wording:
 
     def _copy(self, d: Difference) -> _Words:
         name = d.names[0]
+        if len(d.names) > 1:
+            return self._updated_otherwise(d)
         how = "equals the weights" if d.after else "is as before the first step" if d.anew else "has other values"
         save = self._largest_save()
         words = set(re.findall(r"[a-z]{3,}", name.lower())) - {"self", "model", "module", "state", "dict"}
@@ -338,6 +372,20 @@ class Wording:
         return _Words(
             f"After resuming, {where} {how}.", f"It is not saved: {PurePath(save.path).name} holds {_list(save)}.",
             "Save it, and load it when resuming.", ((save.site, "saves no copy"), *self._read()), save.site,
+        )  # fmt: skip
+
+    def _updated_otherwise(self, d: Difference) -> _Words:
+        """Return the words for a copy of the weights that was restored, and then goes another way."""
+        name, number = d.names
+        save = self._largest_save()
+        head = f"From step {d.step} on, `{name}` is updated otherwise, and was the same when training went on."
+        if not number:
+            why = "The weights are the same: what its update is computed from, such as a counter, is not."
+            return _Words(head, why, "Save and restore that, too.", ((d.site, ""),))
+        return _Words(
+            head, f"`{number}` is {d.after}, without interruption {d.before}; the weights are the same.",
+            f"Save `{number}` with it, as a buffer if it belongs to a module, and restore it.",
+            ((save.site, f"does not save `{number}`"), *self._read()), save.site,
         )  # fmt: skip
 
     def _counter(self, d: Difference) -> _Words:

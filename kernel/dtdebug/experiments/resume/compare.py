@@ -111,10 +111,10 @@ def _with_names_of(step: Step, like: Step) -> Step:
 
 
 def _rank_with(d: Difference, runs: Runs, now: Step, rank: int) -> int | None:
-    """Return another rank whose weights, buffers or random state of that step without interruption are these."""
-    if d.kind not in ("weights", "buffers", "random"):
+    """Return another rank whose weights, buffers, optimizer or random state of that step without interruption it is."""
+    if d.kind not in ("weights", "buffers", "moments", "random"):
         return None
-    has: dict[str, str] = getattr(now, d.kind)
+    has: dict[str, object] = getattr(now, d.kind)
     for other, notes in runs.second.items():
         then = next((s for s in notes.steps if s.n == d.step - 1), None)
         if other != rank and then is not None and all(getattr(then, d.kind).get(n) == has.get(n) for n in d.names):
@@ -134,7 +134,7 @@ def _varying(runs: Runs) -> set[Kind]:
             pairs: tuple[tuple[Kind, object, object], ...] = (
                 ("samples", one.samples, two.samples), ("loss", one.loss, two.loss),
                 ("random", _drawn_states(one, runs.first[rank]), _drawn_states(two, runs.second[rank])),
-                ("later", one.weights, two.weights),
+                ("later", one.weights, two.weights), ("copy", one.copies, two.copies),
             )  # fmt: skip
             found |= {kind for kind, a, b in pairs if a != b}
     return found
@@ -169,6 +169,8 @@ def _differences(
         if then.weights != now.weights and not varies and same_world:
             names = tuple(n for n in then.weights if then.weights[n] != now.weights.get(n))
             yield difference(kind="later", names=names, of=len(then.weights), site=now.site)
+        elif then.weights == now.weights and "copy" not in varies:
+            yield from _of_later_copies(difference, old, (then, now))
         return
     sharded = (then.sharded or now.sharded) and not same_world
     if not sharded:
@@ -214,6 +216,22 @@ def _of_weights(difference: Make, old: RankNotes, pair: tuple[Step, Step]) -> It
         if a != b and len(a) == len(b) and c and a != c:
             differing = sum(x != y for x, y in zip(a, b, strict=True))
             yield difference(kind="copy", names=(name,), of=differing, anew=b == c, after=_alike(b, now))
+
+
+def _of_later_copies(difference: Make, old: RankNotes, pair: tuple[Step, Step]) -> Iterator[Difference]:
+    """Yield copies of the weights that are updated otherwise, and a number beside them that is not the same."""
+    then, now = pair
+    for name in sorted(then.copies.keys() & now.copies.keys()):
+        if then.copies[name] == now.copies[name] or len(then.copies[name]) != len(now.copies[name]):
+            continue
+        if len({tuple(s.copies.get(name, ())) for s in old.steps}) < 3:
+            continue  # updated once, as a best state is
+        owners = {name, name.rpartition(".")[0]} - {""}
+        beside = [n for n in then.numbers.keys() & now.numbers.keys() if n.rpartition(".")[0] in owners]
+        apart = next((n for n in sorted(beside) if then.numbers[n] != now.numbers[n]), "")
+        before, after = (f"{s.numbers[apart]:g}" if apart else "" for s in (then, now))
+        yield difference(kind="copy", names=(name, apart), before=before, after=after, site=now.site)
+        return
 
 
 def _of_schedulers(difference: Make, then: Step, now: Step) -> Iterator[Difference]:

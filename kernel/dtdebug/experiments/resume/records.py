@@ -71,6 +71,13 @@ class Save(Note, frozen=True, tag="save"):
     numbers: dict[str, float] = {}
 
 
+class Move(Note, frozen=True, tag="move"):
+    """Another name for what was saved."""
+
+    path: str
+    to: str
+
+
 class Load(Note, frozen=True, tag="load"):
     """Finished reading of a file."""
 
@@ -107,7 +114,7 @@ class Off(Note, frozen=True, tag="off"):
     why: str
 
 
-AnyNote = Process | Step | Save | Load | Restore | Outside | Off
+AnyNote = Process | Step | Save | Move | Load | Restore | Outside | Off
 _decoder = msgspec.json.Decoder(AnyNote)
 
 
@@ -149,6 +156,8 @@ def _of_process(path: Path) -> RankNotes | None:
                 found.steps.append(note)
             case Save():
                 found.saves.append(note)
+            case Move():
+                found.saves = [_moved(save, note) for save in found.saves]
             case Load():
                 found.loads.append(note)
             case Restore():
@@ -158,6 +167,13 @@ def _of_process(path: Path) -> RankNotes | None:
             case Off():
                 found.off = note.why
     return found
+
+
+def _moved(save: Save, move: Move) -> Save:
+    """Return a save with its name after a move of its file, or of a folder around it."""
+    if save.path == move.path or save.path.startswith(f"{move.path}/"):
+        return msgspec.structs.replace(save, path=move.to + save.path[len(move.path) :])
+    return save
 
 
 def _lines(path: Path) -> Iterator[Any]:

@@ -88,7 +88,7 @@ def begin(told: dict[str, Any], torch: ModuleType) -> None:
     """Start taking notes."""
     notes = RankNotes(str(told["folder"]), str(told["home"]))
     observer = _Steps(notes, torch, told.get("pause"))
-    SaveCalls(notes, torch, functools.partial(guarded, notes), user_site).patch()
+    SaveCalls(notes, torch, functools.partial(guarded, notes), user_site, observer.state.holds_moments).patch()
     observer.patch()
 
 
@@ -97,7 +97,7 @@ class _Steps:
 
     def __init__(self, notes: RankNotes, torch: Any, pause: int | None) -> None:
         self._notes, self._torch, self._pause = notes, torch, pause
-        self._state = TrainingState(torch)
+        self.state = TrainingState(torch)
         self._depth = 0
 
     def patch(self) -> None:
@@ -109,7 +109,7 @@ class _Steps:
         steps = TrainingSteps(guarded(notes, self._begins), guarded(notes, self._ends))
         steps.hook(sys.modules["torch.optim.optimizer"])
         backward = torch.autograd.backward
-        note_loss = guarded(notes, self._state.note_loss)
+        note_loss = guarded(notes, self.state.note_loss)
 
         @functools.wraps(backward)
         def run(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,12 +117,12 @@ class _Steps:
             return backward(tensors, *args, **kwargs)
 
         torch.autograd.backward = run
-        self._state.patch_makers(functools.partial(guarded, notes), user_site)
+        self.state.patch_makers(functools.partial(guarded, notes), user_site)
 
     def _forward(self, module: Any, args: Any) -> None:
         self._depth += 1
         if self._depth == 1 and self._torch.is_grad_enabled():
-            self._state.note_forward(module, args)
+            self.state.note_forward(module, args)
 
     def _end_forward(self, module: Any, args: Any, output: Any) -> None:
         self._depth = max(0, self._depth - 1)
@@ -134,11 +134,11 @@ class _Steps:
             self._pause = None
             self._wait()
         frame = sys._getframe(3)  # noqa: SLF001 - documented
-        notes.put("step", site=user_site(frame), **self._state.describe(optimizer, frame))
+        notes.put("step", site=user_site(frame), **self.state.describe(optimizer, frame))
 
     def _ends(self, _: Any) -> None:
         self._notes.steps += 1
-        self._state.clear()
+        self.state.clear()
 
     def _wait(self) -> None:
         """Wait until the working folder has been copied."""

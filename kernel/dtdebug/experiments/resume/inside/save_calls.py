@@ -29,8 +29,11 @@ class SaveCalls:
         torch: Any,
         guarded: Callable[..., Callable[..., None]],
         site: Callable[[FrameType | None], tuple[str, int]],
+        holds_moments: Callable[[Any], bool],
     ) -> None:
         self._notes, self._torch, self._guarded, self._site = notes, torch, guarded, site
+        self._holds_moments = holds_moments
+        self._saved: set[str] = set()
         self._states: dict[int, dict[Any, Any] | None] = {}
         """Thread -> states of the objects in the distributed checkpoint that it saves or loads."""
         self._late: dict[str, Callable[[Any], None]] = {
@@ -60,6 +63,8 @@ class SaveCalls:
             if of_schedulers and "load_state_dict" in vars(kind):
                 self._restores(kind, "scheduler")
         self._restores(sys.modules["torch.amp.grad_scaler"].GradScaler, "scaler")
+        for name in ("rename", "replace"):
+            setattr(os, name, self._around(getattr(os, name), self._note_move))
         self._random(torch, "set_rng_state", "torch")
         self._random(sys.modules["random"], "setstate", "random")
         for name in [name for name in self._late if name in sys.modules]:
@@ -92,9 +97,19 @@ class SaveCalls:
                 self._notes.put("outside", path=path, site=self._site(frame))
                 os._exit(_LEFT)
             return
+        self._saved.add(path)
         numbers: dict[str, float] = {}
         keys, kinds = _contents(saved, numbers)
+        if "optimizer" not in kinds and self._holds_moments(saved):
+            kinds.add("optimizer")
         self._notes.put("save", path=path, keys=keys, kinds=sorted(kinds), numbers=numbers, site=self._site(frame))
+
+    def _note_move(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
+        """Note that what was saved gets another name: many write to a temporary file first."""
+        source, target = (args[i] if len(args) > i else kwargs.get(key) for i, key in enumerate(("src", "dst")))
+        path = _path(source)
+        if not begun and any(one == path or one.startswith(path + os.sep) for one in self._saved):
+            self._notes.put("move", path=path, to=_path(target))
 
     def _note_load(self, result: Any, frame: Any, args: Any, kwargs: Any, *, begun: bool) -> None:
         path = _path(args[0] if args else kwargs.get("f"))
@@ -279,6 +294,7 @@ def _walk(name: str, value: Any, depth: int, kinds: set[str], numbers: dict[str,
         kinds.add("optimizer")
     elif names & {"last_epoch", "_step_count", "num_bad_epochs"}:
         kinds.add("scheduler")
+        numbers |= {f"{name}.last_epoch": count} if type(count := value.get("last_epoch")) is int else {}
     elif {"scale", "growth_factor"} <= names:
         kinds.add("scaler")
     else:

@@ -13,6 +13,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from dtdebug.experiments.invariants.inside import fingerprints
+from dtdebug.experiments.repeat.tensors import tensors_in
 from dtdebug_taxonomy.stacks.frames import is_library
 
 _MOST, _DEPTH, _SCALARS, _FRAMES = 50_000, 4, 400, 12
@@ -147,6 +148,20 @@ class TrainingState:
             "sharded": any(hasattr(p, "_local_tensor") or hasattr(p, "_fsdp_flattened") for p in held),
             **self._variables(frame, held),
         }  # fmt: skip
+
+    def holds_moments(self, saved: Any) -> bool:
+        """True if something to be saved has the values of an optimizer's state, in whatever form."""
+        held = self._torch.optim.Optimizer
+        made = [one for kind, ref, _ in self._made if kind == "optimizer" and isinstance(one := ref(), held)]
+        known = {
+            self._hash(value)
+            for one in made for state in list(one.state.values())[:_MOST]
+            if isinstance(state, dict) for value in state.values()
+            if isinstance(value, self._torch.Tensor) and value.numel() > 1
+        }  # fmt: skip
+        return bool(known) and any(
+            isinstance(t, self._torch.Tensor) and t.numel() > 1 and self._hash(t) in known for t in tensors_in(saved)
+        )
 
     def _names(self) -> tuple[dict[int, str], list[tuple[str, Any]]]:
         names: dict[int, str] = {}
