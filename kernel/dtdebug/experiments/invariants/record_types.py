@@ -187,7 +187,7 @@ class Order(WatchRecord, frozen=True, tag="order"):
     e: int = 0
     """Epoch of that loader, from 1."""
     data: int = 0
-    """Number of its data set; 0 if it can't be told from others."""
+    """Number of its data set; 0 if it is unknown."""
     samples: int = 0
     backwards: int = 0
     seed: int = 0

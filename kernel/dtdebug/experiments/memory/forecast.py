@@ -52,7 +52,7 @@ class RankPeak(msgspec.Struct, frozen=True, kw_only=True):
     numbers: int = 0
     sharded: bool = False
     kept: list[tuple[int, str, int]] = []
-    """What the second step made and the fourth still has: bytes, and the file and line that made it, the most first."""
+    """Storages of the second step that the fourth still has: bytes, and the line that made them, the most first."""
     holder: str = ""
     """Variable that holds some of it."""
     layers: dict[str, tuple[int, int]] = {}

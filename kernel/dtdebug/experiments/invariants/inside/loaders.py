@@ -30,7 +30,7 @@ class _Loader:
         self.shuffles = self.whole = False
         self.of = self.workers = 0
         self.data = 0
-        """Number of the data set; 0 if it can't be told from others."""
+        """Number of the data set; 0 if it is unknown."""
 
 
 class Loaders:
