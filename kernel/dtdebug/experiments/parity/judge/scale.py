@@ -137,22 +137,22 @@ def _loss_factor_of(losses: Sequence[Loss], world: float) -> float:
 def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> Iterator[Violation]:
     loss, multiplied = view.loss(), by_loss > 1
     by_ranks = _by_ranks(view)
-    at = by_ranks[0] if by_ranks else Made()
+    named = (m for m in by_ranks if m.line and scaling_line(m.file, m.line, multiplied=multiplied) == m.line)
+    at = next(named, by_ranks[0] if by_ranks else Made())  # accumulation may have the same number
     file, line = at.file or loss.file, at.line or loss.line
     own = scaling_line(file, line, multiplied=multiplied) if file else 0
-    known = bool(at.line and own == at.line) or (not at.line and bool(own))
-    library = next((m for m in by_ranks if m.own_file != m.file and names_ranks(m.text)), None) if not known else None
-    if abs(passes * by_loss - 1) < 1e-9 and not known and library is None:
+    library = next((m for m in by_ranks if m.own_file != m.file and names_ranks(m.text)), None) if not own else None
+    if abs(passes * by_loss - 1) < 1e-9 and not own and library is None:
         return  # it is the number of accumulated passes
     how = "multiplied" if multiplied else "divided"
     less = abs(total - by_loss) <= NEAR * total
-    if known or library is not None:
+    if own or library is not None:
         cause = f"Every gradient is {factor_words(total)} that of one process: the loss is {how} by the number of ranks"
         cause += ", and DDP divides again." if by_loss < 1 and less else "."
     else:
         cause = f"The loss is {how} by {view.world}, which is the number of ranks: if meant so, every gradient is "
         cause += f"{factor_words(total)} that of one process."
-    once = less and known and abs(by_loss - (view.world if multiplied else 1 / view.world)) < 1e-9
+    once = less and own == line and abs(by_loss - (view.world if multiplied else 1 / view.world)) < 1e-9
     yield violation(
         view,
         "loss-multiplied" if multiplied else "loss-divided",
@@ -163,8 +163,8 @@ def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> I
         if library is not None
         else f"Do not {'multiply' if multiplied else 'divide'} the loss by the number of ranks: the gradients are "
         "averaged already.",
-        (library.file, library.line) if library is not None else (file, own if known else line),
-        sure=known or library is not None,
+        (library.file, library.line) if library is not None else (file, own or line),
+        sure=bool(own) or library is not None,
         diff=without_scaling(file, own, multiplied=multiplied) if once else "",
     )
 
