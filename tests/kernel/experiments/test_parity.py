@@ -17,7 +17,7 @@ from dtdebug.experiments.nonfinite.record_types import Found, Origin
 from dtdebug.experiments.nonfinite.result import nonfinite_result
 from dtdebug.experiments.nonfinite.source import operation_line
 from dtdebug.experiments.parity.judge import judge
-from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Made, Row, SeenCall, Term
+from dtdebug.experiments.parity.record_types import Compared, Explained, Facts, Loss, Made, Row, SeenCall, Summed, Term
 from dtdebug.experiments.parity.result import parity_result
 from dtdebug.experiments.parity.source import scaling_line, without_scaling
 from dtdebug.experiments.repeat.calls import CallRecorder
@@ -351,6 +351,7 @@ def test_the_answer_has_the_cause_the_line_and_the_remedy(tmp_path):
     [
         ("def f(loss):\n    w = dist.get_world_size()\n    loss = loss / w\n    loss.backward()\n", 4, False, 3),
         ("def f(loss):\n    loss = loss / accumulation\n    loss.backward()\n", 3, False, 0),
+        ("def f(p, world):\n    loss.backward()\n    p.grad /= world\n", 2, True, 3),
         ("def g(p):\n    p.grad /= world_size\ndef f(loss):\n    loss.backward()\n", 4, False, 0),
         ("def f(m, loss):\n    loss.backward()\n    for p in m:\n        p.grad.div_(world_size)\n", 2, True, 4),
         ("n = len(data) / world_size\nloss.backward()\n", 2, False, 0),
@@ -408,6 +409,8 @@ def test_a_factor_is_named_at_the_line_that_made_it_and_taken_out_there(tmp_path
     assert "-        return loss / self.world_size\n+        return loss\n" in found.diff
     twice = msgspec.structs.replace(MEAN, factors=[("div", 2.0)] * 2, made=[made] * 2)
     assert not judge(notes(losses=[[twice]] * 2))[0].diff  # one of two
+    total = [Summed(file=str(source), line=1, norm=1.0, scaled=True)]
+    assert not judge(notes(losses=[[halved]] * 2, sums=total))[0].diff  # of the sum over the ranks it makes the mean
 
 
 def test_means_over_other_numbers_of_values_are_named_where_they_are_taken():

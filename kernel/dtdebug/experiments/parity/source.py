@@ -10,7 +10,7 @@ from dtdebug_taxonomy import named_files
 from dtdebug_taxonomy.checks.run.proving import format_patch
 
 _WORLD = re.compile(
-    r"world[_.]?size|get_world_size|num_replicas|num_processes|n_?gpus?\b|num_gpus|device_count|nranks|n_ranks",
+    r"world[_.]?size|\bworld\b|get_world_size|num_replicas|num_processes|n_?gpus?\b|num_gpus|device_count|nranks|n_ranks",
     re.IGNORECASE,
 )
 

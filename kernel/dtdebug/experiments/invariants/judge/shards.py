@@ -173,41 +173,46 @@ _CLIPPED = {
         "clipped-while-scaled",
         (
             "{who} clipped gradients that were still multiplied by the scale of GradScaler: after the division nearly "
-            "nothing is left of them. Call scaler.unscale_(optimizer) before {call}()."
+            "nothing is left of them."
         ),
+        "Call scaler.unscale_(optimizer) before {call}().",
     ),
     "own": (
         "clipped-by-own-norm",
         (
             "{who} clipped the shards of an FSDP model by the norm of each rank's own part: the ranks scale parts of "
-            "one gradient differently. Call clip_grad_norm_() of the wrapped model."
+            "one gradient differently."
         ),
+        "Call clip_grad_norm_() of the wrapped model.",
     ),
     "early": (
         "clipped-before-reduced",
         (
             "{who} clipped gradients and reduced them after that: each rank's are scaled by its own norm, so that "
-            "ranks with large gradients count less. Clip after the gradients are averaged."
+            "ranks with large gradients count less."
         ),
+        "Clip after the gradients are averaged.",
     ),
     "late": (
         "clipped-after-step",
         (
             "{who} clipped gradients after the step that used them, and before the next backward pass: {call}() limits "
-            "nothing. Call it between backward() and step()."
+            "nothing."
         ),
+        "Call it between backward() and step().",
     ),
 }
+"""When or how gradients were clipped -> invariant, what was seen, and its remedy."""
 
 
 def clips(ranks: Sequence[Rank]) -> Iterator[Violation]:
     """Report gradients that are clipped by a partial norm, while scaled, or at the wrong time."""
-    for how, (invariant, means) in _CLIPPED.items():
+    for how, (invariant, means, fix) in _CLIPPED.items():
         found = {r.rank: (row, r) for r in ranks for row in r.of(Clip) if row.how == how}
         if found:
             row, rank = found[min(found)]
-            text = means.format(who=who(found), call=row.call)
-            yield violation(invariant, "D.2.4", found, row.s, rank.place(row.site), text)
+            text, remedy = (words.format(who=who(found), call=row.call) for words in (means, fix))
+            yield violation(invariant, "D.2.4", found, row.s, rank.place(row.site), text, fix=remedy)
 
 
 LOOKS: tuple[Callable[[Sequence[Rank]], Iterator[Violation]], ...] = (

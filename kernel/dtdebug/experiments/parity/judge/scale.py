@@ -152,7 +152,10 @@ def _scaled_loss(view: StepView, by_loss: float, total: float, passes: int) -> I
     else:
         cause = f"The loss is {how} by {view.world}, which is the number of ranks: if meant so, every gradient is "
         cause += f"{factor_words(total)} that of one process."
-    once = less and own == line and abs(by_loss - (view.world if multiplied else 1 / view.world)) < 1e-9
+    exchanged = view.lead.sums or view.lead.exchanged  # what is divided may be the sum of all ranks' losses
+    once = (
+        less and own == line and not exchanged and abs(by_loss - (view.world if multiplied else 1 / view.world)) < 1e-9
+    )
     yield violation(
         view,
         "loss-multiplied" if multiplied else "loss-divided",
