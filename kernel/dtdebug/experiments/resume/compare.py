@@ -271,7 +271,8 @@ def _of_data(difference: Make, old: RankNotes, pair: tuple[Step, Step], varies: 
 def _of_counters(difference: Make, runs: Runs, old: RankNotes, pair: tuple[Step, Step]) -> Iterator[Difference]:
     """Yield the saved counters whose variable continues with another number."""
     then, now = pair
-    saved = {key: value for save in runs.saves for key, value in save.numbers.items()}
+    rows = [row for save in runs.saves for row in save.numbers.items()]
+    saved = {key: value for key, value in rows if not key.endswith(".last_epoch")}  # a scheduler's own
     near = [s for s in old.steps if s.n in (then.n - 1, then.n)]
     moves = {
         name for name in then.numbers if len({s.numbers[name] for s in old.steps if name in s.numbers}) > 1
