@@ -55,8 +55,12 @@ def case_of_stacks(paths: Sequence[Path]) -> Saved | str:
     seen = LiveRanks(states=states, progress={s.rank or 0: "stuck" for s in states} if once else progress)
     case = conclude(None, seen, keep=False)
     case = replace(case, verdict=_outside_of_wait(case.verdict, states, {} if once else progress))
+    calm = not once and _none_waits(states, progress)
+    case = replace(case, verdict=_moving(case.verdict, states, progress)) if calm else case
     case = replace(case, verdict=_read_once(case.verdict)) if once else case
-    verdict = _without_sure_world(_with_looks(case.verdict, found, progress), found, progress)
+    verdict = case.verdict
+    if not calm:
+        verdict = _without_sure_world(_with_looks(verdict, found, progress), found, progress)
     step = "" if not once else _AGAIN_STEP if len(states) > 1 else _OTHERS_STEP
     step = step_of_lines_apart(verdict, states) or step
     case = replace(case, verdict=verdict, notes=(*_notes(found, verdict), *case.notes), next=step)
@@ -87,6 +91,27 @@ def _progress(rounds: Sequence[Sequence[RankState]]) -> dict[int, str]:
             if found.get(rank) not in ("busy", "slow") or now in ("busy", "slow"):
                 found[rank] = now if now != "unknown" else found.get(rank, now)
     return found
+
+
+def _none_waits(states: Sequence[RankState], progress: Mapping[int, str]) -> bool:
+    """True if ranks moved and the others compute: a rank that hangs would soon keep those that move waiting."""
+    moved = {rank for rank, now in progress.items() if now in ("busy", "slow")}
+    still = [s for s in states if s.rank not in moved]
+    computes = all(shown_frame(s.stack) and not (s.waiting or s.pending or s.beside) for s in still)
+    return bool(moved) and computes
+
+
+def _moving(verdict: Verdict, states: Sequence[RankState], progress: Mapping[int, str]) -> Verdict:
+    """Return the verdict that nothing hangs as far as is seen, unless ranks are accused."""
+    if verdict.kind != "not_understood" or verdict.culprits:
+        return verdict
+    moved = [rank for rank, now in progress.items() if now in ("busy", "slow")]
+    still = [s.rank or 0 for s in states if s.rank not in moved]
+    rest = (
+        f"; {say(still, 'are')} at one line in both looks, and wait{'s' * (len(still) == 1)} for none" if still else ""
+    )
+    summary = f"No hang so far: {spell(moved)} moved{rest}."
+    return replace(verdict, kind="none", waiting=(), sites=(), summary=summary)
 
 
 def _outside_of_wait(verdict: Verdict, states: Sequence[RankState], progress: Mapping[int, str]) -> Verdict:

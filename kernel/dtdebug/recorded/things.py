@@ -19,7 +19,7 @@ import msgspec
 
 from dtdebug.errors import UsageError
 from dtdebug.privacy.sanitize import one_line
-from dtdebug.recorded.curves.forms import form
+from dtdebug.recorded.curves.forms import form, holds_metrics
 from dtdebug.recorded.log_files import object_store
 from dtdebug.recorded.log_files.excerpt import LogError, refuse_binary
 from dtdebug.storage import safe_open
@@ -144,8 +144,12 @@ def _file(name: str) -> Thing:
                 return _gzip_contents(name, file, size)
             if (known := _by_beginning(name, head)) is not None:
                 return known
-            if head[:1] == b"{" and (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")):
-                return found
+            if head[:1] == b"{":
+                if (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")) is not None:
+                    return found
+                file.seek(max(size - _HEAD, 0))
+                if not name.endswith(_OF_LOGS) and holds_metrics(head, file.read(_HEAD)):
+                    return Thing(name, "curves", "lines of metrics")
     except OSError as error:
         raise UsageError(f"{shown}: can't be read: {error.strerror or error}") from None
     if head[257:262] == _TAR or head.startswith(_COMPRESSED):

@@ -16,6 +16,7 @@ from dtdebug_taxonomy.logs.counting_lines import CountingLines
 from dtdebug_taxonomy.logs.events import Events, PrintedException
 from dtdebug_taxonomy.logs.exception_roles import called_worker, is_summary
 from dtdebug_taxonomy.logs.lines import OF_PROCESS, Line
+from dtdebug_taxonomy.logs.native_ends import NativeEnds
 from dtdebug_taxonomy.logs.open_traceback import (
     FRAMES,
     HEADLESS,
@@ -171,6 +172,7 @@ class _Stream(ProgressBar):
         self.mark: tuple[str, str] = ("", "")
         """Level and time before that exception's line."""
         self.counting = CountingLines()
+        self.native = NativeEnds()
         self.listing = False
         """True within the frames of a dump or a logged stack, which are not a traceback's."""
 
@@ -360,6 +362,13 @@ class _Reader:
             s.last = len(self._raised) - 1
 
     def _outside(self, s: _Stream, index: int, line: Line, body: str) -> None:
+        if (native := s.native.take(line.number, body)) is not None:
+            raised = PrintedException(
+                type=native.type, message=native.message, frames=native.frames, rank=line.rank, local=line.local,
+                who=line.who, begin=native.line, line=line.number, index=index,
+            )  # fmt: skip
+            self._keep(s, raised)
+            return
         if "rror" in body or "xception" in body or "Process" in body or "rank " in body or "orker" in body:
             self._heading(s, index, line, body)
         if "rank=" in body and (listed := OF_PROCESS.search(body)):

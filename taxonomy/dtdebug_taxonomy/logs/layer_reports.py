@@ -21,6 +21,7 @@ _LAYERS = (
     ("PMIx", " ERROR: ", lazy_re(rf"\] (?:PMIX|PRTE|ORTE) ERROR: {_SAYS}")),
     ("C++ check", "Check failed: ", lazy_re(rf"(?:^|\] ?|\.\w{{1,4}}:\d{{1,6}}: ){_CHECK}")),
     ("C++ fatal", "] ", lazy_re(rf"^F [\w./-]{{1,200}}\.(?:cc|cpp|cu|h):\d{{1,6}}\] {_SAYS}")),
+    ("The kernel", "anic - not syncing", lazy_re(r"(?P<message>Kernel [Pp]anic - not syncing: .{4,600})")),
     ("C++ exception", "what():", lazy_re(rf"^ {{0,4}}what\(\): {{1,4}}{_SAYS}")),
 )
 """Reporting layer, substring of its lines, and pattern. Sources:

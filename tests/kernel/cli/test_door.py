@@ -413,6 +413,22 @@ def test_no_curve_is_praised_below_a_failure(tmp_path, capsys):
     assert "nothing found in" not in shown
 
 
+def test_the_node_that_slurm_lost_is_not_the_first_of_the_job(tmp_path, capsys):
+    """The line on the job's end names the node on which its first step ran."""
+    log = tmp_path / "slurm.out"
+    steps = "".join(f"step {i} loss {3 - i * 0.01:.2f}\n" for i in range(20))
+    end = "slurmstepd: error: *** STEP 88.0 ON gpu-14 CANCELLED AT 2025-12-01T01:00:20 DUE TO NODE FAILURE ***\n"
+    log.write_text(f"{steps}srun: error: Node failure on gpu-17\nsrun: Job step aborted\n{end}")
+    main([str(log)])
+    shown = capsys.readouterr().out
+    assert "Slurm lost node gpu-17" in shown
+    assert "gpu-14" not in shown
+
+    log.write_text(steps + end)
+    main([str(log)])
+    assert "names gpu-14, the first node of the job, and not the one" in " ".join(capsys.readouterr().out.split())
+
+
 def test_steps_with_a_longer_name_show_where_a_log_stops(tmp_path, capsys):
     """As `train_step` and `train/global_step`."""
     log = tmp_path / "train.log"

@@ -247,3 +247,12 @@ def test_a_rate_that_starts_over_after_a_resume_is_a_scheduler_that_was_not_rest
     text += lines(losses[140:], 140, lr=lambda i: rate(i + 140))
     kinds = {row.kind for row in found(text)}
     assert ("rate_starts_over" in kinds) == is_found
+
+
+def test_a_loss_that_is_where_it_began_was_lost_however_little_it_had_fallen():
+    """The counter runs on over a resume; that of a language model falls to less than half only later."""
+    (row,) = found(lines([*falling(200, start=7.5, least=3.0), *falling(200, 2, start=7.5, least=3.0)]))
+    assert "jumped from 3" in row.says
+    assert "to where it began" in row.says
+    harder = [*falling(200, start=7.5, least=3.0), *(loss + 2 for loss in falling(200, 2, start=3.2, least=3.0))]
+    assert found(lines(harder)) == []

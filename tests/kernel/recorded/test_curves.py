@@ -486,3 +486,31 @@ def test_in_a_huge_log_the_last_part_of_each_block_is_read_and_whatever_is_no_nu
     assert lines.keys() >= {1, 400, 800, 1600, 4000}
     assert lines.keys().isdisjoint(range(401, 600))
     assert sum(math.isnan(value) for value in curve.values) == 1
+
+
+def test_a_unit_behind_a_space_counts():
+    """One run prints seconds, the other milliseconds."""
+    seconds = "".join(f"step {i} | loss 2.{i:03d} | step time {0.5 + i % 3 / 100:.3f} s\n" for i in range(60))
+    millis = "".join(f"step {i} | loss 2.{i:03d} | step time {500 + i % 3 * 10:.1f} ms\n" for i in range(60))
+    (one,), (two,) = ([c for c in read_printed(t, "log").curves if c.kind == "step_time"] for t in (seconds, millis))
+    assert one.values == pytest.approx(two.values)
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        ('{"step": 90, "loss": 2.1, "lr": 0.001, "split": "train"}', "curves"),
+        ('{"step": 90, "loss": NaN, "lr": null}', "curves"),
+        ('{"step": 90, "loss": 2.1, "status": "crashed"}', "log"),
+        ('{"step": 90, "loss": 2.1, "message": "rank 3 has left the job"}', "log"),
+        ("ValueError: shard 7 is empty", "log"),
+    ],
+)
+def test_lines_of_metrics_end_in_metrics(last, kind, tmp_path):
+    """A tracker's file says nothing of how a run ended; a program that prints such lines does."""
+    file = tmp_path / f"scalars.{'json' if kind == 'curves' else 'jsonl'}"
+    file.write_text("".join(f'{{"step": {i}, "loss": {3 - i / 90}, "lr": 0.001}}\n' for i in range(90)) + f"{last}\n")
+    (thing,) = recognise([str(file)])
+    assert thing.kind == kind
+    (tmp_path / "train.log").write_text(file.read_text())
+    assert [thing.kind for thing in recognise([str(tmp_path / "train.log")])] == ["log"]

@@ -112,6 +112,32 @@ def test_two_looks_show_who_moves(capsys):
     assert "Rank 2 is the only one that moved between 2 looks; ranks 0-1,3 stand still." in twice
 
 
+def test_two_looks_at_ranks_that_compute_are_no_hang(tmp_path, capsys):
+    """Some left the call of the look before, which all have then passed; the others are at one line, and run."""
+    look = {
+        "waits": "    all_reduce (torch/distributed/distributed_c10d.py:3252)\n    train (train.py:22)\n",
+        "computes": "    train (train.py:20)\n",
+    }
+
+    def save(name, *places):
+        text = "".join(
+            f'Process {70 + n}: python train.py\nPython v3.11.7 (python)\n\nThread {70 + n} (active): "MainThread"\n'
+            f"{look[place]}    <module> (train.py:31)\n\n"
+            for n, place in enumerate(places)
+        )
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    first = save("1.txt", "waits", "waits", "computes", "computes")
+    status, text = told(capsys, first, save("2.txt", *["computes"] * 4))
+
+    assert status == 0
+    assert "No hang so far: ranks 0-1 moved; ranks 2-3 are at one line in both looks, and wait for none." in text
+    status, text = told(capsys, first, save("2.txt", "computes", "waits", "computes", "computes"))
+    assert status == 1
+    assert "No hang" not in text
+
+
 def test_two_looks_in_one_file_are_the_same(tmp_path, capsys):
     """A process that is printed again was looked at again."""
     both = tmp_path / "both.txt"

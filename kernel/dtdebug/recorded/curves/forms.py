@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 _MLFLOW = re.compile(rb"\A(?:\d{10,13} (?:[-+.\deE]{1,40}|nan|NaN|-?[iI]nf(?:inity)?) -?\d{1,12}\r?\n){1,}", re.ASCII)
 """`timestamp value step`; source: https://github.com/mlflow/mlflow/blob/master/mlflow/store/tracking/file_store.py"""
 _HISTORY = re.compile(rb'"log_history"\s*:\s*\[')
+
+
+_WORD = re.compile(r"(?!.*(?:err|fail|crash|abort|exce|kill))[\w./:+-]{0,64}", re.IGNORECASE)
+_ROWS = 8
+"""First and last lines that are looked at."""
+
+
+def holds_metrics(head: bytes, end: bytes) -> bool:
+    """True if the first and the last lines of a file are objects of numbers, with a counter and something measured.
+
+    The last ones count too: a program may print such lines, and then a traceback.
+    """
+    rows = [*head.split(b"\n")[: _ROWS + 1], *end.rstrip(b"\n").split(b"\n")[-_ROWS:]]
+    return head[:1] == b"{" and all(map(_is_of_metrics, filter(None, rows)))
+
+
+def _is_of_metrics(row: bytes) -> bool:
+    from dtdebug.recorded.curves.names import meaning
+
+    try:
+        found = json.loads(row)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict) or not all(map(_is_plain, found.values())):
+        return False
+    kinds = {means.kind for name in list(found)[:256] if (means := meaning(str(name).lstrip("_"))) is not None}
+    return bool(kinds & {"step", "epoch"}) and len(kinds) > 1
+
+
+def _is_plain(value: object) -> bool:
+    """True for a number, nothing, and a word such as `train`; other text may be a message."""
+    return value is None or isinstance(value, int | float) or (isinstance(value, str) and bool(_WORD.fullmatch(value)))
 
 
 def form(head: bytes) -> str:

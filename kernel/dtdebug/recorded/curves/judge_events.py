@@ -101,18 +101,21 @@ def jumps(curve: Curve, rates: Sequence[Curve], settings: Sequence[Curve]) -> Cu
         for jump in _jumps(places, values, _CAUSED):
             if (move := _cause(curve, jump.at, moves)) is not None:
                 return _with_rate(curve, jump, move)
-    found = sorted(_jumps(places, values, _JUMP), key=lambda row: row.size, reverse=True)
+    start = median(values[:3])
+    rows = [row for row in _jumps(places, values, _CAUSED) if row.after >= _JUMP * row.before or _is_lost(row, start)]
+    found = sorted(rows, key=lambda row: row.size, reverse=True)
     if not found:
         return None
     top = found[0]
     others = [row for row in found if abs(row.at - top.at) > _BEFORE]
     last = median(values[-_AFTER:])
-    start = median(values[:3])
-    lost = top.after - top.before >= _LOST * (start - top.before) and top.after <= 1.3 * start
+    lost = _is_lost(top, start)
     back = last - top.before < _KEPT * top.size
     slow = top.at + 2 * _AFTER < len(curve) and median(curve.values[top.at + _AFTER : top.at + 2 * _AFTER]) > (
         top.before + 0.3 * top.size
     )
+    if top.after < _JUMP * top.before and not slow:
+        return None
     if (
         (others and top.size < _ALONE * others[0].size)
         or (back and not (lost and slow))
@@ -133,6 +136,11 @@ def jumps(curve: Curve, rates: Sequence[Curve], settings: Sequence[Curve]) -> Cu
         "jumps", curve, top.at, says, known, values=_pair(curve, top.at),
         next="Go back to a checkpoint before that step, and see what changed there: learning rate, data, a resume.",
     )  # fmt: skip
+
+
+def _is_lost(jump: _Jump, start: float) -> bool:
+    """True if a loss jumps to where it began: most of what it had fallen is lost."""
+    return jump.size >= _LOST * (start - jump.before) > 0 and jump.after <= 1.3 * start
 
 
 def _with_rate(curve: Curve, jump: _Jump, move: _Move) -> CurveFinding:

@@ -21,12 +21,12 @@ _NUMBER = (
     rb"|0{0,8}(?i:nan|inf(?:inity)?)(?![a-zA-Z]))"
 )
 _PAIR = re.compile(
-    rb"[:=] {0,12}[\['\"(]{0,2}(?:tensor\()?(" + _NUMBER + rb")(?![\d:]|\.\d|/\d|[a-zA-Z_]{3})(ms\b|)", re.ASCII
+    rb"[:=] {0,12}[\['\"(]{0,2}(?:tensor\()?(" + _NUMBER + rb")(?![\d:]|\.\d|/\d|[a-zA-Z_]{3})( ?ms\b|)", re.ASCII
 )
 _BARE = re.compile(
     rb"(?i)(?<![\w/])((?:(?:train|val|valid|validation|test|eval|training|lm)[ _]?)?loss|lr|(?:grad[ _])?norm|time"
     rb"|(?:(?:consumed|seen|processed|total)[ _])?(?:samples|tokens)(?:[ _](?:seen|consumed|processed))?)"
-    rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)(ms\b|)",
+    rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)( ?ms\b|)",
     re.ASCII,
 )
 _MEMORY = re.compile(
