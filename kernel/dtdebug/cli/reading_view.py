@@ -17,6 +17,7 @@ from dtdebug.cli.readings import (
     add_attempts,
     add_memory,
     add_runs,
+    add_writer,
     is_telling,
     parse_answers,
     read_logs,
@@ -47,7 +48,7 @@ def answer_logs(paths: Sequence[str], asked: Asked, *, metrics: Sequence[str] = 
             return status
         reading = add_attempts(read_logs(logs, asked), decision)._replace(curves=logs.curves_with(metrics))
         reading = add_memory(reading, asked)
-    reading = add_runs(reading, logs, asked)
+    reading = add_writer(add_runs(reading, logs, asked), paths, asked)
     return print_reading(reading, paths[0] if len(paths) == 1 else "", asked)
 
 

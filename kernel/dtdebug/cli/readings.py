@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dtdebug.recorded.logs import Logs
     from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
     from dtdebug_taxonomy.explanations.leads import Subject
+    from dtdebug_taxonomy.model.ranks import Verdict
     from dtdebug_taxonomy.model.snapshot import Snapshot
     from dtdebug_taxonomy.model.status import Status
 
@@ -29,6 +30,8 @@ _WAITED = "Watchdog caught collective operation timeout"
 """Messages of ranks that wait for another one: then it matters which ranks do not print them."""
 _TRACE = 10.0
 """Minutes until two snapshots of a growing process are compared."""
+_QUIET = 60.0
+"""Seconds for which a job that trains may print nothing."""
 _SEVERAL = 4
 """Printers, one of them without a rank, from which a log is read as that of several ranks."""
 
@@ -194,11 +197,12 @@ class Reading(NamedTuple):
     def status(self) -> Status:
         """Result of the reading: a failure, none, or not known."""
         from dtdebug.recorded.job_logs import clearance
+        from dtdebug_taxonomy.logs.log_end import is_stop
 
         if self.job is not None:
             return clearance.status_of(self.job, found=self.found)
         if self.found:
-            return "failed"
+            return "not_understood" if is_stop(self.snapshot.verdict) else "failed"
         if self.build_errors is not None:
             return "not_understood"
         if self.diagnosis.ordinary.startswith("A warning"):
@@ -355,13 +359,57 @@ def add_attempts(reading: Reading, decision: Decision | None) -> Reading:
 
 def add_runs(reading: Reading, logs: Logs, asked: Asked) -> Reading:
     """Return the reading with a note on the earlier runs in its log; a text tells beside it what is no news of this."""
-    if len(logs.runs) == 1:
-        return reading
-    from dtdebug.presentation.terminal import say_aside
-    from dtdebug.recorded.attempts.earlier_runs import account_of
+    from dtdebug.recorded.attempts import earlier_runs
 
-    said, alike = account_of(logs.runs)
-    if asked.format == "text" and not (alike and reading.found):
+    if len(logs.runs) > 1:
+        said, alike = earlier_runs.account_of(logs.runs)
+    elif reading.job is not None and reading.job.cut:
+        said, alike = earlier_runs.account_of_files(reading.job), False
+    else:
+        return reading
+    return _with_notes(reading, (said,)) if alike and reading.found else _with_aside(reading, said, asked)
+
+
+def add_writer(reading: Reading, paths: Sequence[str], asked: Asked) -> Reading:
+    """Return the reading of a log that just stops with what is seen of the process that still writes it.
+
+    Written a moment ago, it shows no failure so far; else the process may hang, or do what takes long.
+    """
+    from dtdebug.live.procfs.log_writers import writer_of
+    from dtdebug.recorded.log_files.sources import find_logs
+    from dtdebug_taxonomy.logs.log_end import is_stop
+
+    verdict = reading.snapshot.verdict
+    if verdict is None or not is_stop(verdict):
+        return reading
+    writer = writer_of([source.path for source in find_logs(list(paths))[0] if not source.member])
+    if writer is None:
+        return reading
+    end = verdict.summary.partition(" without a sign")[0]
+    if writer.age <= _QUIET:
+        said = f"{end}; process {writer.pid} wrote it {writer.age:.0f} s ago and has it open: the job still runs"
+        return _with_aside(_with_verdict(reading, None), said, asked)
+    long = f"{writer.age / 60:.0f} min" if writer.age >= 2 * _QUIET else f"{writer.age:.0f} s"
+    told = f"{end}; nothing was written for {long}, and process {writer.pid} still has it open: it hangs, or is in a "
+    return _with_verdict(reading, msgspec.structs.replace(verdict, summary=f"{told}long evaluation or checkpoint."))
+
+
+def _with_verdict(reading: Reading, verdict: Verdict | None) -> Reading:
+    """Return the reading of a log that just stops with another verdict on that; None: nothing is wrong."""
+    from dtdebug.privacy.boundary import diagnose as diagnosis_of
+    from dtdebug_taxonomy.knowledge.loader import load
+
+    snapshot = msgspec.structs.replace(reading.snapshot, verdict=verdict)
+    job = None if reading.job is None else msgspec.structs.replace(reading.job, verdict=verdict, snapshot=snapshot)
+    d = diagnosis_of(load(), snapshot)
+    return reading._replace(snapshot=snapshot, diagnosis=d, found=verdict is not None, job=job)
+
+
+def _with_aside(reading: Reading, said: str, asked: Asked) -> Reading:
+    """Return the reading with a note; a text tells it beside the answer."""
+    from dtdebug.presentation.terminal import say_aside
+
+    if asked.format == "text":
         say_aside(said)
         return reading
     return _with_notes(reading, (said,))

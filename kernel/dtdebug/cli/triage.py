@@ -109,7 +109,7 @@ def _are_other(options: argparse.Namespace) -> bool:
 def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None = None) -> int:
     """Print what the job's logs show: below the first line that `diagnose` gives, what each rank did."""
     from dtdebug.cli.reading_view import print_reading
-    from dtdebug.cli.readings import Asked, add_attempts, judge_job, read_logs
+    from dtdebug.cli.readings import Asked, add_attempts, add_runs, add_writer, judge_job, read_logs
 
     job = _add_contrast(job, options)
     asked = Asked(format=options.format, full=options.full or options.against is not None)
@@ -117,12 +117,14 @@ def _say(job: Job, began: float, options: argparse.Namespace, logs: Logs | None 
     if logs is not None and logs.is_file and options.format == "text" and options.against is None:
         reading = read_logs(logs, asked)
         if reading.job is None:
-            reading = add_attempts(reading, logs.decision)
+            reading = add_writer(add_attempts(reading, logs.decision), logs.paths, asked)
             found = reading.found or bool(job.first) or job.tells_more
             return print_reading(reading._replace(found=found, curves=curves), "", asked, rows=job)
         reading = reading._replace(seconds=time.perf_counter() - began)
     else:
         reading = judge_job(job, began, asked)
+    if logs is not None:
+        reading = add_writer(add_runs(reading, logs, asked), logs.paths, asked)
     return print_reading(reading._replace(curves=curves), "", asked)
 
 

@@ -12,13 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from dtdebug.privacy.sanitize import plain
 from dtdebug.recorded.curves.read import LogCurves
+from dtdebug.recorded.job_logs.last_run import snapshot_of
 from dtdebug.recorded.log_files.excerpt import Excerpt, LogError, LogLines, read_file, read_stream
 from dtdebug.recorded.log_files.sources import LogSource, find_logs
 from dtdebug.recorded.things import one_plain_log
 from dtdebug.storage import safe_open
-from dtdebug_taxonomy.logs.pasted_margins import without_margins
 from dtdebug_taxonomy.logs.runs import lines_of, runs_of
 from dtdebug_taxonomy.model.snapshot import Snapshot
 
@@ -74,8 +73,7 @@ class Logs:
         return runs_of(self._snapshot(self._whole[0] if self.alone is not None else None))
 
     def _snapshot(self, lines: LogLines | None) -> Snapshot:
-        kept = _NO_LOG if lines is None else lines.excerpt()
-        return Snapshot(output=without_margins(plain(kept.text)), source=self.alone or "", first_lines=kept.first_lines)
+        return Snapshot() if lines is None else snapshot_of(lines, self.alone or "")
 
     @property
     def _is_cut(self) -> bool:
@@ -138,13 +136,9 @@ class Logs:
             return lines, source
         from dtdebug.recorded.job_logs.rank_from_path import of_paths
 
-        begin = lines_of(self.runs[-1])[0]
-        rest = (lines.text or b"").split(b"\n", begin - 1)[-1]
         self._curves = LogCurves()
-        last = LogLines(reader=self._curves.reader(source, of_paths([source.name])[0]))
-        last.add(b"\n" * (begin - 1) + rest, source.name)
-        last.end()
-        return last, source
+        reader = self._curves.reader(source, of_paths([source.name])[0])
+        return lines.since(lines_of(self.runs[-1])[0], reader), source
 
     @cached_property
     def _whole(self) -> tuple[LogLines, LogSource]:

@@ -144,12 +144,8 @@ def _file(name: str) -> Thing:
                 return _gzip_contents(name, file, size)
             if (known := _by_beginning(name, head)) is not None:
                 return known
-            if head[:1] == b"{":
-                if (found := _json(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")) is not None:
-                    return found
-                file.seek(max(size - _HEAD, 0))
-                if not name.endswith(_OF_LOGS) and holds_metrics(head, file.read(_HEAD)):
-                    return Thing(name, "curves", "lines of metrics")
+            if head[:1] == b"{" and (found := _json(name, head, file, size)) is not None:
+                return found
     except OSError as error:
         raise UsageError(f"{shown}: can't be read: {error.strerror or error}") from None
     if head[257:262] == _TAR or head.startswith(_COMPRESSED):
@@ -226,7 +222,16 @@ def _gzip_contents(name: str, file: BinaryIO, size: int) -> Thing:
     return Thing(name, "logs", "a compressed log")
 
 
-def _json(name: str, head: bytes, rest: bytes) -> Thing | None:
+def _json(name: str, head: bytes, file: BinaryIO, size: int) -> Thing | None:
+    """Return what JSON holds: a document, by its keys, or lines of metrics; None for other lines and documents."""
+    if (found := _document(name, head, file.read(_WHOLE) if size <= _WHOLE else b"")) is not None:
+        return found
+    file.seek(max(size - _HEAD, 0))
+    is_tracked = not name.endswith(_OF_LOGS) and holds_metrics(head, file.read(_HEAD))
+    return Thing(name, "curves", "lines of metrics") if is_tracked else None
+
+
+def _document(name: str, head: bytes, rest: bytes) -> Thing | None:
     """Return what a JSON document is, by its keys; None for lines of JSON and what is not known."""
     from dtdebug.recorded.job_logs.part import is_part
     from dtdebug.recorded.nccl_inspector.read import is_recording

@@ -10,9 +10,10 @@ from dtdebug_taxonomy.text.lazy_re import lazy_re
 _WORDS = ("Assertion", "panic", "goroutine ", 'Exception in thread "', "fatal error: ")
 _C = lazy_re(
     r"(?:\S{1,300}: )?(?P<file>[^\s:]{1,300}):(?P<line>\d{1,7}): (?P<function>.{1,300}?): "
-    r"Assertion [`'‘](?P<says>.{1,500})['’] failed\."
-    r"|Assertion failed: (?P<says2>.{1,400}?)(?:, function (?P<function2>[^\s,]{1,200}), file (?P<file2>[^\s,]{1,300}), "
-    r"line (?P<line2>\d{1,7})\.| \((?P<file3>[^\s:()]{1,300}): (?P<function3>[^\s:()]{1,200}): (?P<line3>\d{1,7})\))"
+    r"Assertion [`'\u2018](?P<says>.{1,500})['\u2019] failed\."
+    r"|Assertion failed: (?P<says2>.{1,400}?)(?:, function (?P<function2>[^\s,]{1,200}), "
+    r"file (?P<file2>[^\s,]{1,300}), line (?P<line2>\d{1,7})\."
+    r"| \((?P<file3>[^\s:()]{1,300}): (?P<function3>[^\s:()]{1,200}): (?P<line3>\d{1,7})\))"
 )
 """`assert` of glibc, of Apple's and of musl's C library. Sources:
 https://sourceware.org/git/?p=glibc.git;a=blob;f=assert/assert.c
@@ -26,7 +27,8 @@ _GO = lazy_re(r"(?P<kind>panic|fatal error): (?P<says>.{1,500})")
 _GOROUTINE = lazy_re(r"goroutine \d{1,9} (?:gp=\S{1,20} m=\S{1,20}(?: mp=\S{1,20})? )?\[[^\]\n]{1,100}\]:")
 """Source: https://github.com/golang/go/blob/master/src/runtime/panic.go"""
 _JVM = lazy_re(
-    r"Exception in thread \"[^\"\n]{1,200}\" (?P<type>(?:[a-z_]\w{0,60}\.){1,12}[A-Z][\w$]{0,100})(?:: (?P<says>.{1,500}))?$"
+    r"Exception in thread \"[^\"\n]{1,200}\" (?P<type>(?:[a-z_]\w{0,60}\.){1,12}[A-Z][\w$]{0,100})"
+    r"(?:: (?P<says>.{1,500}))?$"
 )
 _NEAR = 12
 """Maximum number of lines between the message of Go and its first stack."""

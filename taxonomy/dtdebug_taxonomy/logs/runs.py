@@ -38,6 +38,8 @@ _JOB_ENDS = re.compile(
     r"|(?:mpirun|prterun|mpiexec) (?:has )?(?:detected|noticed)"
 )
 """Reports that all processes of a job are ended. Sources: Slurm (srun), Open MPI, deepspeed/launcher/launch.py."""
+_JOB = re.compile(r"slurmstepd: error: \*\*\* JOB (\d{1,18}) ON ")
+"""Report of Slurm that names the job that ended."""
 _TIME = re.compile(r"(?:(\d{4}-\d\d-\d\d)[ T_]|[IWEF](\d{4}) )?(\d\d:\d\d:\d\d)")
 _TIMED = 160
 _Span = tuple[str, str]
@@ -46,10 +48,10 @@ _Span = tuple[str, str]
 def runs_of(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     """Return the runs that an output shows, each with its lines; the snapshot alone if it shows one, or is a post."""
     log = read_output(snapshot)
-    found = dict(islice(_begins(log), _MOST))
+    found = {**dict(islice(_begins(log), _MOST)), **dict.fromkeys(_other_jobs(log), True)}
     if not found or split_prose(snapshot.output)[0].strip():
         return (snapshot,)
-    cuts = [*found]
+    cuts = sorted(found)
     ends = (0, *cuts, len(log.lines))
     rows = snapshot.output.split("\n")
     times = [_times(rows, snapshot, log, *span) for span in pairwise(ends)]
@@ -61,6 +63,31 @@ def runs_of(snapshot: Snapshot) -> tuple[Snapshot, ...]:
         and not _are_others(ranks[place - 1], ranks[place])
     ]
     return tuple(part_of(snapshot, log, *span) for span in pairwise((0, *kept, len(log.lines))))
+
+
+def may_hold_runs(bodies: Sequence[str]) -> bool:
+    """True if an output may show several runs, by the first of its lines and the unusual ones: a cheap test.
+
+    `bodies` holds the first lines of each shape at least, in their order.
+    """
+    head = dict.fromkeys(shape for body in bodies[: 2 * _ORDERED] if (shape := _shape(body)) and not STEP.search(body))
+    first = [*islice(head, _ORDERED)]
+    jobs, launches, last = set[str](), 0, (-_HEAD, "")
+    for at, body in enumerate(bodies):
+        if "*** JOB " in body and (job := _JOB.search(body)) is not None:
+            jobs.add(job[1])
+        launches += _COMMAND.match(body[:600]) is not None
+        if at >= 2 * _ORDERED and (shape := _shape(body)) in first:
+            if len(first) == 1 or (at - last[0] <= _ORDERED and shape != last[1]):
+                return True
+            last = at, shape
+    return len(jobs) > 1 or launches > 1
+
+
+def _other_jobs(log: Log) -> Iterator[int]:
+    """Yield the places below the end of a job of Slurm, where another one ends later."""
+    ends = [(at, job[1]) for at, line in enumerate(log.lines) if (job := _JOB.search(line.body[:400])) is not None]
+    yield from (at + 1 for (at, job), (_, other) in pairwise(ends) if job != other)
 
 
 def _begins(log: Log) -> Iterator[tuple[int, bool]]:

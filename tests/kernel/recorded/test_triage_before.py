@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dtdebug.recorded.job_logs import last_program, training_steps
+from dtdebug.cli.main import main
+from dtdebug.recorded.job_logs import training_steps
 from dtdebug.recorded.job_logs.api import read_part
 from dtdebug.recorded.job_logs.job_view import Job, view
-from dtdebug.recorded.log_files.line_shapes import KeptLine
 
 END = "slurmstepd: error: *** STEP 71.0 ON gpu01 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***"
 BROKEN = "gpu02:31:32 [0] transport/net_ib.cc:789 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0"
@@ -118,13 +118,49 @@ def test_of_programs_that_were_appended_to_a_log_the_last_counts(tmp_path, runs)
     assert view(read_part([str(tmp_path)], 1)).first == ()
 
 
+def rank_log(rank, *runs):
+    """What one rank prints in several runs, an hour apart: (steps, its last lines)."""
+    rows = []
+    for hour, (steps, end) in enumerate(runs, 10):
+        rows += [f"2026-03-01 {hour}:00:00 starting train.py", f"2026-03-01 {hour}:00:01 rank {rank} of 4 is ready"]
+        rows += [f"2026-03-01 {hour}:{s // 60 + 1:02}:{s % 60:02} step {s} loss 2.1" for s in range(steps)]
+        rows += end.splitlines()
+    return "\n".join(rows) + "\n"
+
+
+def test_each_log_of_a_rank_may_hold_several_runs(tmp_path, capsys):
+    """Files that each launch continues: the failure of the first run is not the answer, and is told beside it."""
+    early = {1: f"{FAILED}MemoryError: 2 GB"}
+    lost = f"{FAILED}torch.distributed.DistBackendError: NCCL communicator was aborted on rank 0."
+    for last, status in (("", 1), ("Training completed", 0), (f"{FAILED}KeyError: 'x'", 1)):
+        for rank in range(4):
+            end = last if rank == 2 or last == "Training completed" else lost if last else ""
+            runs = (30, early.get(rank, lost)), (77, end)
+            (tmp_path / f"rank_{rank}.log").write_text(rank_log(rank, *runs))
+        assert main(["triage", str(tmp_path)]) == status
+        shown = capsys.readouterr()
+        assert "MemoryError" not in shown.out
+        assert ("KeyError" in shown.out) == ("KeyError" in last)
+        assert "4 of 4 logs hold earlier runs, as" in shown.err
+        assert "rank_0.log above line 37" in shown.err
+
+
+def test_a_rank_without_the_last_run_is_not_accused_of_the_one_before(tmp_path):
+    """Its host was left out of the second launch."""
+    for rank in range(4):
+        last = () if rank == 3 else ((50, ""),)
+        (tmp_path / f"rank_{rank}.log").write_text(rank_log(rank, (30, f"{FAILED}OSError: {rank}"), *last))
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.first == ()
+    assert found.went_on == 49
+
+
 def test_a_log_that_begins_with_progress_is_of_one_program(tmp_path):
     rows = [f"epoch {n}\nstep {n} loss 2\nvalidation of {n}\nsaved\nnext" for n in range(4)]
     (tmp_path / "rank_0.log").write_text("\n".join((*rows[:3], f"{FAILED}KeyError: 'x'", rows[3])) + "\n")
-    assert (
-        last_program.last_begin([KeptLine(n, row.encode()) for n, row in enumerate("\n".join(rows).split("\n"), 1)])
-        == 0
-    )
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.cut == ()
+    assert found.went_on == 3
 
 
 def test_a_rank_that_its_launcher_ended_by_a_signal_raised_nothing(tmp_path):

@@ -13,8 +13,7 @@ ENDS = {
     ),
     "musl": ("Assertion failed: used <= size (pool.c: grow: 9)\n", "used <= size", "pool.c:9"),
     "rust": (
-        "thread 'loader-3' (81) panicked at src/shard.rs:88:14:\nindex out of bounds: the len is 4\n"
-        "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n",
+        "thread 'loader-3' (81) panicked at shard.rs:88:14:\nindex out of bounds: the len is 4\nnote: a backtrace\n",
         "Rust panic: index out of bounds: the len is 4", "shard.rs:88",
     ),
     "older rust": ("thread 'main' panicked at 'no shard', src/main.rs:9:5\n", "Rust panic: no shard", "main.rs:9"),

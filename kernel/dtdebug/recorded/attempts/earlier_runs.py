@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from dtdebug.recorded.attempts.attempt import Attempt, attempt_of
+from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug_taxonomy.logs.log import read_output
 from dtdebug_taxonomy.logs.runs import lines_of
 from dtdebug_taxonomy.model.snapshot import Snapshot
@@ -24,6 +25,13 @@ def account_of(runs: Sequence[Snapshot]) -> tuple[str, bool]:
     if len(before) == 1:
         return f"{lines}an earlier run, which {ended}; this is about the last", False
     return f"{lines}{len(before)} earlier runs, the last of which {ended}; this is about the last run", False
+
+
+def account_of_files(job: Job) -> str:
+    """Return the sentence on the logs that hold earlier runs above the last one."""
+    file, line = job.cut[0]
+    which = f"{len(job.cut)} of {job.files} logs hold" if job.files > 1 else "the log holds"
+    return f"{which} earlier runs, as {file} above line {line:,}; this is about the last run"
 
 
 def _end(run: Attempt, snapshot: Snapshot) -> str:

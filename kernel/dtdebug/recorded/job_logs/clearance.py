@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug.recorded.log_files.training_share import Share
+from dtdebug_taxonomy.logs.log_end import is_stop
 from dtdebug_taxonomy.model.status import Status
 
 _EXPECTED = "Expected: what a training job prints, such as steps, losses, ranks, NCCL or a traceback."
@@ -14,7 +15,7 @@ _NOT_TEXT, _OF_LOGS = "is not text", (".log", ".out", ".err")
 def status_of(job: Job, *, found: bool) -> Status:
     """Return what the logs of a job allow to be said of it."""
     if found:
-        return "failed"
+        return "not_understood" if is_stop(job.verdict) and not job.tells_more else "failed"
     if left_out(job):
         return "unread"
     if job.exception is not None:

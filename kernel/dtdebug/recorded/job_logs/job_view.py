@@ -187,6 +187,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     exception: tuple[str, int, str] | None = None
     """File, number and text of the last line of an exception that ends a log and that nothing explains."""
     restarts: int = 0
+    cut: tuple[tuple[str, int], ...] = ()
+    """(file, first line) of the last run in each file that holds earlier ones above it."""
     verdict: Verdict | None = None
     snapshot: Snapshot = Snapshot()
     new: tuple[NewShape, ...] | None = None
@@ -213,7 +215,7 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         [s for s in part.streams if s.rank is None or 0 <= s.rank < MOST_RANKS], part.nodes
     )
     last = max((s.attempt for s in streams), default=0)
-    now = [s for s in streams if s.attempt == last or s.rank is None]
+    now = _of_last_run([s for s in streams if s.attempt == last or s.rank is None])
     by_rank = assign_ranks.by_rank(now)
     reports = hardware_events.assign_ranks(part.hardware, by_rank)
     done = {s.file: s.done for s in sorted(now, key=lambda s: s.done) if s.done}
@@ -312,6 +314,7 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         ended=end if over else None,
         exception=next((_place(s) for s in now if _ends_in_exception(s)), None) if not (well or verdict) else None,
         restarts=last,
+        cut=tuple(dict.fromkeys((s.file, s.begin) for s in now if s.begin)),
         verdict=verdict,
         snapshot=snapshot,
         spans=_spans(by_rank, first, cascade, silent),
@@ -326,6 +329,12 @@ def view(part: Part) -> Job:  # noqa: PLR0915 - the stages, in their order
         if stop is None
         else msgspec.structs.replace(job, verdict=stop, snapshot=msgspec.structs.replace(snapshot, verdict=stop))
     )
+
+
+def _of_last_run(streams: list[Stream]) -> list[Stream]:
+    """Leave out the printers that ended before the last run began, where files hold several runs."""
+    began = min((s.began for s in streams if s.begin and s.began is not None), default=None)
+    return streams if began is None else [s for s in streams if s.begin or s.last is None or s.last >= began]
 
 
 def _without_ranks(job: Job) -> Job:

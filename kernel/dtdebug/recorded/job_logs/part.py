@@ -97,6 +97,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Wait in which it ends."""
     ending: TellingLine | None = None
     """Its last line that reports no failure; None if it has none."""
+    begin: int = 0
+    """First line of the last run in its file, where earlier ones are above it."""
     done: int = 0
     """Line in which it says that the training was completed."""
 

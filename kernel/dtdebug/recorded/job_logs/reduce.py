@@ -10,7 +10,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from dtdebug.privacy.sanitize import clean
-from dtdebug.recorded.job_logs import last_program, streams
+from dtdebug.recorded.job_logs import streams
+from dtdebug.recorded.job_logs.last_run import begin_of_last_run
 from dtdebug.recorded.job_logs.line_judge import Judge
 from dtdebug.recorded.job_logs.part import LaunchedNode, Part
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
@@ -92,18 +93,16 @@ def _why(error: Exception) -> str:
 
 def add(part: Part, judge: Judge, log: LogLines, source: LogSource, whose: LogOwner) -> None:
     """Add the lines kept of one log to a part."""
-    kept = log.shapes.kept
     part.size += log.size
-    at_end = streams.lines_at_end(log.tail[-streams.TAIL :], log.shapes.lines)
+    if (begin := begin_of_last_run(log, source.name)) and log.text is not None:
+        log = log.since(begin)
+    kept = [row for row in log.shapes.kept if row.number >= begin]
+    at_end = [r for r in streams.lines_at_end(log.tail[-streams.TAIL :], log.shapes.lines) if r.number >= begin]
     share = measure([row.raw for row in {row.number: row for row in [*kept, *at_end]}.values()])  # each line once
     part.looked += share.lines
     part.known += share.known
     year = datetime.fromtimestamp(source.time, UTC).year if source.time else datetime.now(UTC).year
     judge.learn(kept)
-    begin = 0
-    if any(b"*** JOB " in row.raw for row in kept):
-        begin = last_program.last_job(sorted({*kept, *streams.lines_at_end(log.tail, log.shapes.lines)}))
-        kept = [row for row in kept if row.number >= begin]
     telling = [row for row in kept if judge.tells(row.raw)]
     part.hardware += _events(telling, source, whose, year)
     part.nodes += _nodes(kept, source.name)

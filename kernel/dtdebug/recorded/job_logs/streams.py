@@ -10,7 +10,6 @@ import msgspec
 
 from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs import line_printer, standing_ranks, training_steps
-from dtdebug.recorded.job_logs.last_program import last_begin
 from dtdebug.recorded.job_logs.line_judge import Judge, shape
 from dtdebug.recorded.job_logs.part import TOO_MANY, TOO_SLOW, Stream, TellingLine
 from dtdebug.recorded.job_logs.rank_from_path import LogOwner
@@ -61,7 +60,7 @@ class KeptLog(NamedTuple):
     """Printers that were not looked at for lack of time, in one line; filled in while the streams are made."""
     year: int
     begin: int = 0
-    """First line of the last job; everything above is of an earlier one."""
+    """First line of the last run; everything above is of earlier ones."""
 
 
 def of_log(judge: Judge, text: KeptLog) -> list[Stream]:
@@ -84,10 +83,6 @@ def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
     first = ending[0].number if ending else text.lines + 1
     lined = [*(row for row in text.kept if row.number < first), *ending]
     telling = text.telling
-    if begin := last_begin(lined):  # lines above belong to an earlier program
-        lined = [row for row in lined if row.number >= begin]
-        telling = sorted({*telling, *(row for row in ending if judge.tells(row.raw))})
-        telling = [row for row in telling if row.number >= begin]
     return _stream(
         judge,
         text,
@@ -103,6 +98,7 @@ def _alone(judge: Judge, text: KeptLog, rows: Sequence[Line]) -> Stream:
             pci=device.pci,
             world=device.world,
             line=text.lines,
+            begin=text.begin,
         ),
         alone=True,
     )
@@ -157,6 +153,7 @@ def _shared_streams(judge: Judge, text: KeptLog) -> Iterable[Stream]:
                 world=device.world,
                 line=lined[-1].number,
                 labelled=first.task is not None and first.task == first.rank,
+                begin=text.begin,
             ),
         )
 

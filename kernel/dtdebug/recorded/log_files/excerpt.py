@@ -138,6 +138,8 @@ class LogLines:
     """Lines kept of a log of any size while its bytes are read, once for all that is to be known of it."""
 
     def __init__(self, most: int = REGIONS, reader: LineReader | None = None) -> None:
+        self.most = most
+        """Maximum bytes of unusual lines that are kept."""
         self.shapes = Shapes(most=most, choose=telling)
         self.size = 0
         """Bytes that were read."""
@@ -178,6 +180,14 @@ class LogLines:
         """Finish the log; its last line may lack a line end."""
         if rest := self._whole.end():
             self._take(rest)
+
+    def since(self, begin: int, reader: LineReader | None = None) -> LogLines:
+        """Return the lines from one on, of a log that is whole; those above are blank, so that numbers stay."""
+        last = LogLines(self.most, reader)
+        last.add(b"\n" * (begin - 1) + (self.text or b"").split(b"\n", begin - 1)[-1], "")
+        last.end()
+        last.fault = self.fault
+        return last
 
     def _take(self, run: bytes) -> None:
         """Add a run of whole lines to the unusual ones and to the end."""
