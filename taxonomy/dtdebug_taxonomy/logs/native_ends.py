@@ -1,4 +1,4 @@
-"""Recognises the reports with which runtimes of other languages end their process: C, C++, Rust, Go, the JVM."""
+"""Recognises the reports with which runtimes of other languages end their process, from C to Fortran."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_WORDS = ("Assertion", "panic", "goroutine ", 'Exception in thread "', "fatal error: ")
+_WORDS = ("Assertion", "panic", "goroutine ", 'Exception in thread "', "fatal error: ", "forrtl: ")
 _C = lazy_re(
     r"(?:\S{1,300}: )?(?P<file>[^\s:]{1,300}):(?P<line>\d{1,7}): (?P<function>.{1,300}?): "
     r"Assertion [`'\u2018](?P<says>.{1,500})['\u2019] failed\."
@@ -30,6 +30,7 @@ _JVM = lazy_re(
     r"Exception in thread \"[^\"\n]{1,200}\" (?P<type>(?:[a-z_]\w{0,60}\.){1,12}[A-Z][\w$]{0,100})"
     r"(?:: (?P<says>.{1,500}))?$"
 )
+_FORTRAN = lazy_re(r"forrtl: severe \(\d{1,4}\): (?P<says>.{1,500})")
 _NEAR = 12
 """Maximum number of lines between the message of Go and its first stack."""
 
@@ -78,4 +79,6 @@ class NativeEnds:
             self._open = NativeEnd(f"Go {m['kind']}", m["says"], (), number)
         elif m := _JVM.match(body):
             return NativeEnd(m["type"], m["says"] or "", (), number)
+        elif m := _FORTRAN.match(body):
+            return NativeEnd("Fortran error", m["says"], (), number)
         return None

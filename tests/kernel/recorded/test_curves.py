@@ -514,3 +514,24 @@ def test_lines_of_metrics_end_in_metrics(last, kind, tmp_path):
     assert thing.kind == kind
     (tmp_path / "train.log").write_text(file.read_text())
     assert [thing.kind for thing in recognise([str(tmp_path / "train.log")])] == ["log"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("tokens_per_sec 120000", "throughput"), ("samples/s 411.5", "throughput"), ("dt 300.25 ms", "step_time"),
+        ("step time 0.3", "step_time"), ("throughput 99", "throughput"),
+    ],
+)  # fmt: skip
+def test_a_pace_may_stand_behind_its_name_without_a_sign(words, kind):
+    text = "".join(f"step {i} loss 2.{i:02d} {words}\n" for i in range(40))
+    assert [len(c) for c in read_printed(text, "log").curves if c.kind == kind] == [40]
+
+
+def test_an_export_names_its_axis_as_the_run_does(tmp_path):
+    """Weights & Biases, with the axis that a panel was given."""
+    rows = "".join(f'"{10 * i}","{i}","{3 - i / 50}"\n' for i in range(60))
+    head = '"train/global_step","calm-sea-1 - _step","calm-sea-1 - train/loss"\n'
+    (tmp_path / "export.csv").write_text(head + rows)
+    (curve,) = read_curves([str(tmp_path / "export.csv")]).curves
+    assert list(curve.steps[:3]) == [0, 10, 20]

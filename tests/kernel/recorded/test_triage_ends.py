@@ -198,3 +198,36 @@ def test_a_rank_whose_like_was_read_and_not_accused_is_not_accused_for_its_end()
     found = without_followers(verdict, ranks)
 
     assert (found.culprits, found.waiting, found.summary) == ((4,), (0, 1, 2, 3), "Rank 4 ended.")
+
+
+TIMED_OUT = (
+    "2026-03-01T10:40:00Z [rank{0}]:[E301 10:40:00.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=901, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran for "
+    "600040 milliseconds before timing out.\n"
+)
+
+
+def timed(steps):
+    return "".join(f"2026-03-01T10:{s * 2 // 60:02}:{s * 2 % 60:02}Z step {s} loss 2.1\n" for s in steps)
+
+
+def test_a_rank_that_prints_seldom_has_not_stopped(tmp_path):
+    """Its last step is one stride behind; the time-out is one of four other ranks."""
+    for rank in range(8):
+        every = 70 if rank == 6 else 1
+        text = timed(range(0, 301, every)) + (TIMED_OUT.format(rank) if rank < 4 else "")
+        (tmp_path / f"rank{rank}.log").write_text(text)
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.silent == found.behind == ()
+    assert 6 not in found.verdict.culprits
+
+
+def test_what_a_rank_prints_after_a_time_out_is_not_what_it_did_instead(tmp_path):
+    """A tracker says its last words when the job is torn down."""
+    for rank in range(8):
+        own = "2026-03-01T10:09:40Z evaluating shard 3\n2026-03-01T10:40:08Z tracker: sync finished\n"
+        text = timed(range(280 if rank == 5 else 301)) + (own if rank == 5 else TIMED_OUT.format(rank))
+        (tmp_path / f"rank{rank}.log").write_text(text)
+    found = view(read_part([str(tmp_path)], 1))
+    assert found.verdict.culprits == (5,)
+    assert "tracker" not in found.verdict.summary

@@ -21,6 +21,7 @@ ENDS = {
         "panic: assignment to entry in nil map\n\ngoroutine 17 [running]:\nmain.next(0xc0)\n\t/feed.go:71 +0x1d\n",
         "Go panic: assignment to entry in nil map", "",
     ),
+    "fortran": ("forrtl: severe (24): end-of-file during read, unit 9\n", "end-of-file during read", ""),
     "jvm": (
         'Exception in thread "main" java.lang.IllegalStateException: no shard left\n\tat feed.Main.run(Main.java:7)\n',
         "IllegalStateException: no shard left", "",

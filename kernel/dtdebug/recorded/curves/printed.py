@@ -25,7 +25,9 @@ _PAIR = re.compile(
 )
 _BARE = re.compile(
     rb"(?i)(?<![\w/])((?:(?:train|val|valid|validation|test|eval|training|lm)[ _]?)?loss|lr|(?:grad[ _])?norm|time"
-    rb"|(?:(?:consumed|seen|processed|total)[ _])?(?:samples|tokens)(?:[ _](?:seen|consumed|processed))?)"
+    rb"|(?:(?:consumed|seen|processed|total)[ _])?(?:samples|tokens)(?:[ _](?:seen|consumed|processed))?"
+    rb"|(?:tokens?|toks?|samples?|images?|examples?|words|frames)(?:[ _]per[ _]|/)s(?:ec(?:ond)?)?(?:/\w{1,10})?"
+    rb"|(?:step|iter(?:ation)?|batch)[ _](?:time|ms)|throughput|dt)"
     rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)( ?ms\b|)",
     re.ASCII,
 )

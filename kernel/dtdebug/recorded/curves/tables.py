@@ -71,6 +71,8 @@ def read_csv(lines: Iterable[str], series: Series, file: str, rank: int | None =
         counters = {place: column.strip().lower() for place, column in enumerate(head)}
         places = {name: place for place, name in reversed(counters.items())}
         by = next((places[name] for name in _COUNTERS if name in places), None)
+        if by is None:  # an export names its axis as the run does: `train/global_step`
+            by = next((place for place, (_, name) in sorted(columns.items()) if name.kind == "step"), None)
         epochs = places.get("epoch")
         owners: dict[str, Owner] = {}
         for row in rows:

@@ -68,7 +68,7 @@ def left_behind(by_rank: dict[int, Stream], failed: Collection[int | None]) -> t
     rows = []
     for rank in late:
         last, step, _ = known[rank]
-        if end - last > max(_SILENT, _BEHIND * (_pace(by_rank[rank]) or 0.0)):
+        if end - last > max(_SILENT, _BEHIND * _between(by_rank[rank])[1]):
             host = by_rank[rank].host
             rows.append(
                 SilentRank(rank=rank, host=host, since=last, before=round(end - last, 3), step=step, others=most)
@@ -88,6 +88,14 @@ def _pace(s: Stream) -> float | None:
     """Return the seconds between the first steps that a rank printed."""
     (first, began), (last, ended) = (s.marks[0], s.marks[-1]) if len(s.marks) > 1 else ((0, 0.0), (0, 0.0))
     return (ended - began) / (last - first) if last > first else None
+
+
+def _between(s: Stream) -> tuple[float, float]:
+    """Return the steps and the seconds between two lines with a step, of the first that a rank printed."""
+    if len(s.marks) < _ENOUGH:
+        return 0.0, 0.0
+    (first, began), (last, ended) = s.marks[0], s.marks[-1]
+    return (last - first) / (len(s.marks) - 1), (ended - began) / (len(s.marks) - 1)
 
 
 def silent(by_rank: dict[int, Stream], found: Outcome, on_until: float | None) -> tuple[SilentRank, ...]:
@@ -199,6 +207,7 @@ def behind(by_rank: dict[int, Stream], known: Collection[int] = ()) -> tuple[tup
         return ()
     most = int(median(steps.values()))
     spread = median(abs(step - most) for step in steps.values())
-    late = [(rank, step, most) for rank, step in steps.items() if step < most - max(_FEW_STEPS, 5 * spread)]
+    few = max(_FEW_STEPS, 5 * spread)
+    late = [(r, step, most) for r, step in steps.items() if step < most - max(few, _between(by_rank[r])[0])]
     late.sort(key=lambda row: row[1])
     return tuple(row for row in late[:16] if row[0] not in known) if len(late) * 4 <= len(steps) else ()

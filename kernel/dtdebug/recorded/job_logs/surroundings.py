@@ -20,14 +20,25 @@ def of_ranks(by_rank: dict[int, Stream], world: int) -> Surroundings:
     for rank, s in sorted(by_rank.items()):
         if s.kind:
             kinds[s.kind].append(rank)
+    first = min((s.first for s in by_rank.values() if s.first is not None), default=None)
     return Surroundings(
         alike={rank: kinds[s.kind] for rank, s in by_rank.items() if s.kind},
         world=world,
         hosts={rank: s.host for rank, s in by_rank.items()},
         printing=frozenset(by_rank),
-        endings={rank: _last_line(rank, s, s.ending) for rank, s in by_rank.items() if s.ending is not None},
+        endings={
+            rank: _last_line(rank, s, last) for rank, s in by_rank.items() if (last := _ending(s, first)) is not None
+        },
         labelled=any(s.labelled for rank, s in by_rank.items() if rank),
     )
+
+
+def _ending(s: Stream, reported: float | None) -> TellingLine | None:
+    """Return the last line of a rank before any rank reported a failure: what it printed later is no cause of that."""
+    rows = [line for line in (s.ending, s.progress) if line is not None]
+    if reported is None or s.ending is None or s.ending.time is None:
+        return s.ending
+    return next((line for line in rows if line.time is not None and line.time <= reported), None)
 
 
 def _last_line(rank: int, s: Stream, last: TellingLine) -> LastLine:
