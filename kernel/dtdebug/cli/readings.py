@@ -377,15 +377,15 @@ def add_writer(reading: Reading, paths: Sequence[str], asked: Asked) -> Reading:
     """
     from dtdebug.live.procfs.log_writers import writer_of
     from dtdebug.recorded.log_files.sources import find_logs
-    from dtdebug_taxonomy.logs.log_end import is_stop
+    from dtdebug_taxonomy.logs.log_end import UNSIGNED, is_stop
 
     verdict = reading.snapshot.verdict
-    if verdict is None or not is_stop(verdict):
+    if verdict is None or not is_stop(verdict) or UNSIGNED not in verdict.summary:
         return reading
     writer = writer_of([source.path for source in find_logs(list(paths))[0] if not source.member])
     if writer is None:
         return reading
-    end = verdict.summary.partition(" without a sign")[0]
+    end = verdict.summary.partition(UNSIGNED)[0]
     if writer.age <= _QUIET:
         said = f"{end}; process {writer.pid} wrote it {writer.age:.0f} s ago and has it open: the job still runs"
         return _with_aside(_with_verdict(reading, None), said, asked)

@@ -12,9 +12,11 @@ from typing import NamedTuple
 from dtdebug_taxonomy.logs.completion import is_completion
 from dtdebug_taxonomy.logs.log import Log
 from dtdebug_taxonomy.logs.progress import OTHER_BAR, PROGRESS, STEP
+from dtdebug_taxonomy.logs.standstill import states_standstill
 from dtdebug_taxonomy.logs.tasks import job_size
 from dtdebug_taxonomy.model.claims import Claim, Record, texts
 from dtdebug_taxonomy.model.ranks import Verdict
+from dtdebug_taxonomy.text.pattern_matcher import plain
 
 ROWS = 48
 """Trailing lines of one printer that are examined."""
@@ -38,6 +40,9 @@ _BARE_STEP = re.compile(r"(?:^|[ \[(|])(\d{1,9}) ?/ ?(\d{1,9})(?=[\]) |,:]|$)")
 _CLOCK = re.compile(r"(?<![<\d])(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?!<)")
 _DIGITS = re.compile(r"[0-9a-fA-F]*\d[0-9a-fA-F]*")
 _LONGEST, _KEY = 400, 60
+_SAID = 100
+UNSIGNED = " without a sign of an end"
+"""Part of the sentence on a log that just ends."""
 
 
 class LastStep(NamedTuple):
@@ -50,6 +55,8 @@ class LastStep(NamedTuple):
     """Different steps in these rows."""
     ends: bool = False
     """A sign of an end: the last step of a plan, or other words below it."""
+    says: str = ""
+    """Last line, if it says that there is no progress."""
 
     @property
     def stops(self) -> bool:
@@ -58,21 +65,32 @@ class LastStep(NamedTuple):
 
 
 def read_end(bodies: Sequence[str]) -> LastStep:
-    """Return the last step in some lines without prefixes, and whether a sign of an end follows."""
+    """Return the last step in some lines without prefixes, and whether a sign of an end follows.
+
+    Lines at the end that say that there is no progress are no such sign.
+    """
+    count = len(bodies)
+    while count and (not bodies[count - 1].strip() or states_standstill(bodies[count - 1])):
+        count -= 1
+    says = next((body.strip() for body in reversed(bodies[count:]) if body.strip()), "")
+    return _read_end(bodies[:count] if says else bodies, says)
+
+
+def _read_end(bodies: Sequence[str], says: str) -> LastStep:
     found = [(place, int(m[1]), m) for place, body in enumerate(bodies) if (m := _step(body)) is not None]
     if not found:
         return LastStep(ends=any(_says_end(body) for body in bodies[-_STEPS:]))
     place, step, match = found[-1]
     total = _OF.match(match.string, match.end(1))
     plan = int(total[1]) if total is not None else 0
-    ends = step + 1 >= plan if plan else _is_round(step)
+    ends = step + 1 >= plan if plan else _is_round(step) and not says
     known = {_key(body) for body in bodies[:place]}
     below = [body for body in bodies[place + 1 :] if body.strip()]
     ends = ends or _ENDS.search(_without_total(match)) is not None
     ends = ends or any(_key(body) not in known or _says_end(body) for body in below)
     ends = ends or any(is_completion(body) for body in bodies)
     seen = len({number for _, number, _ in found})
-    return LastStep(step, place, max(seen, step) if plan and "%|" in match.string else seen, ends)
+    return LastStep(step, place, max(seen, step) if plan and "%|" in match.string else seen, ends, says)
 
 
 def has_reached_plan(log: Log) -> bool:
@@ -135,7 +153,7 @@ def stopped_log(log: Log) -> Verdict | None:
     line = rows[end.place]
     ranks = {each.rank for each in log.lines if each.rank is not None}
     size = max(len(ranks), job_size(log.lines, log.around))
-    return stop_verdict(end.step, clock_in(line.time, line.body), size, line.number)
+    return stop_verdict(end.step, clock_in(line.time, line.body), size, line.number, says=end.says)
 
 
 def clock_in(*texts: str) -> str:
@@ -144,8 +162,8 @@ def clock_in(*texts: str) -> str:
     return next((match[0].replace("T", " ") for match in found if match is not None), "")
 
 
-def stop_verdict(step: int, clock: str, ranks: int, line: int, path: str = "") -> Verdict:
-    """State where a log ends; `ranks` is the size of the job, 0 if that is unknown."""
+def stop_verdict(step: int, clock: str, ranks: int, line: int, path: str = "", *, says: str = "") -> Verdict:
+    """State where a log ends; `ranks` is the size of the job, 0 if unknown; `says`: a line on missing progress."""
     when = f" ({clock})" if clock else ""
     of = f" of a job of {ranks:,} ranks" if ranks > 1 else ""
     claim = Claim(
@@ -155,11 +173,15 @@ def stop_verdict(step: int, clock: str, ranks: int, line: int, path: str = "") -
         words=f"step {step}{when}",
         record=Record(source="output", line=line, path=path),
     )
+    summary = (
+        f"The log{of} ends at step {step}{when}{UNSIGNED}: the job is still running, hangs, or its log was cut off."
+    )
+    if says:
+        summary = f'The job stands: its log{of} has no step after {step}{when}, and ends with "{plain(says, _SAID)}".'
     return Verdict(
         kind="not_understood",
         confidence=0.5,
-        summary=f"The log{of} ends at step {step}{when} without a sign of an end: the job is still running, hangs, or "
-        "its log was cut off.",
+        summary=summary,
         claims=(claim,),
         evidence=texts((claim,)),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dtdebug.cli.main import main
 from dtdebug.recorded.job_logs import api
 from dtdebug.recorded.job_logs.job_view import Job
 from dtdebug_taxonomy.logs import standstill
@@ -87,3 +88,22 @@ def test_words_of_a_wait_that_has_ended_are_none() -> None:
     for line in ("no longer stuck", "done waiting for peers", "waited 3 s", "left the barrier", "step 3 loss 2"):
         assert not standstill.states_standstill(line)
         assert not standstill.enters_wait(line)
+
+
+@pytest.mark.parametrize("beat", ["monitor: no progress for {} min", "[watchdog] trainer is stuck ({} min)"])
+def test_a_log_without_ranks_that_reports_no_progress_stands(
+    beat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A monitor goes on to print: the job does not train on."""
+    steps = "".join(f"step {n} loss {5 - n / 40:.3f}\n" for n in range(89))
+    (tmp_path / "train.log").write_text(steps + "".join(f"{beat.format(n)}\n" for n in range(2, 12)))
+
+    for words in ((), ("triage",)):
+        assert main([*words, str(tmp_path / "train.log")]) == 1
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "The job stands: its log has no step after 88, and ends with" in shown
+        assert beat.format(11) in shown
+
+    with (tmp_path / "train.log").open("a") as log:
+        log.write("".join(f"step {n} loss 2.5\n" for n in range(89, 140)) + "Training completed\n")
+    assert main([str(tmp_path / "train.log")]) == 0

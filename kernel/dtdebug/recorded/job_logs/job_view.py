@@ -117,7 +117,8 @@ def stopped_logs(streams: Sequence[Stream], ranks: int) -> Verdict | None:
         return None
     printed = prefixes.without_prefixes(last.progress.text)
     clock = log_end.clock_in(printed.time, printed.body)
-    return log_end.stop_verdict(last.step, clock, ranks, last.progress.line, last.file)
+    says = last.standing.says if last.standing is not None else ""
+    return log_end.stop_verdict(last.step, clock, ranks, last.progress.line, last.file, says=says)
 
 
 def _ends_after(s: Stream, last: Stream) -> bool:
