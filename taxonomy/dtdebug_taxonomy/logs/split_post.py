@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 
 from dtdebug_taxonomy.logs.prefixes import without_prefixes
 from dtdebug_taxonomy.logs.progress import PROGRESS
@@ -77,6 +77,27 @@ _STOPS = 16
 """Maximum number of full stops tried per line: each requires all tests for program output."""
 
 
+_DIGITS = str.maketrans("", "", "0123456789")
+_SIGNED = re.compile(r"[=:\[\]|%]")
+_AGAIN, _VALUES, _BETWEEN = 8, 4, 6
+"""Rows of one shape, and their different numbers, that show a program that prints in a loop; paragraphs between them
+that it prints too, such as the questions and answers of a language model."""
+
+
+def _looping(rows: list[str]) -> list[int]:
+    """Return the rows whose shape comes again and again with other numbers."""
+    found: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        if (shape := row.strip().translate(_DIGITS)) != row.strip() and _SIGNED.search(shape) and len(shape) <= _TITLE:
+            found.setdefault(shape, []).append(at)
+    return sorted(
+        at
+        for places in found.values()
+        if len(places) >= _AGAIN and len({rows[at] for at in places[: 4 * _AGAIN]}) >= _VALUES
+        for at in places
+    )
+
+
 def split_prose(text: str) -> tuple[str, str]:
     """Split a text into (what a person wrote, what a program printed); the second has blank lines for the first.
 
@@ -92,27 +113,18 @@ def split_prose(text: str) -> tuple[str, str]:
         whole = not rest.strip() and _ACCOUNT.fullmatch(account.rstrip()) is not None
         return (account, rest) if whole and not _quotes_at_once(account) else ("", text)
     rows, ticked = _without_ticks(text.split("\n"))
-    fenced, inside = "```" in text, False
-    kinds = []
-    for at, (row, is_code) in enumerate(zip(rows, ticked, strict=True)):
-        if _FENCE.match(row):
-            inside = not inside
-            kinds.append("fence")
-        elif not inside and (line := _INLINE.match(row)):
-            rows[at] = line["code"].strip()
-            kinds.append("machine")
-        elif is_code:
-            kinds.append("machine")
-        else:
-            code = inside or not row.strip()
-            kinds.append("machine" if code else "output" if _is_machine(row) else "open")
+    fenced = "```" in text
+    kinds = _kinds(rows, ticked)
     bare = [row if kind in ("open", "output") else "" for row, kind in zip(rows, kinds, strict=True)]
+    loop = _looping(bare)
+    for at in loop:
+        kinds[at] = "machine"
     ends = set[int]()
     for piece in shown_code.pieces(bare):
         kinds[piece.start : piece.stop] = ["machine"] * len(piece)
         ends.add(piece.stop)
-    words, left = [], list(rows)
-    prints = "output" in kinds
+    said, left = list[tuple[int, int]](), list(rows)
+    prints = "output" in kinds or bool(loop)
     headed = _title_of(rows, kinds)
     titled = next(
         (kind == "open" and bool(_HEADING.match(row)) for row, kind in zip(rows, kinds, strict=True) if row.strip()),
@@ -131,14 +143,40 @@ def split_prose(text: str) -> tuple[str, str]:
             or any(map(_PERSON.search, paragraph))
             or (fenced and any(map(_SENTENCE.search, paragraph)))
         ):
-            words += [*paragraph, ""]
+            said.append((start, end))
+    body = range(0)
+    if loop:
+        body = range(loop[0], loop[-1] + max((b - a for a, b in pairwise(loop)), default=0))
+    looped = sum(start in body for start, _ in said) >= _BETWEEN
+    words = []
+    for start, end in said:
+        if not looped or (start not in body and any(map(_PERSON.search, rows[start:end]))):
+            words += [*rows[start:end], ""]
             left[start:end] = [""] * (end - start)
     for i, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
-        if kind == "output":
+        if kind == "output" and not (looped and i in body):
             own, left[i] = _split_row(row)
             words += own
     _add_quoted_error(rows, left)
     return "\n".join(words).strip(), "\n".join(left) if words else text
+
+
+def _kinds(rows: list[str], ticked: list[bool]) -> list[str]:
+    """Return what each row is: a fence, code, as programs print, or open; code on one line loses its fences."""
+    kinds, inside = list[str](), False
+    for at, (row, is_code) in enumerate(zip(rows, ticked, strict=True)):
+        if _FENCE.match(row):
+            inside = not inside
+            kinds.append("fence")
+        elif not inside and (line := _INLINE.match(row)):
+            rows[at] = line["code"].strip()
+            kinds.append("machine")
+        elif is_code:
+            kinds.append("machine")
+        else:
+            code = inside or not row.strip()
+            kinds.append("machine" if code else "output" if _is_machine(row) else "open")
+    return kinds
 
 
 def _add_quoted_error(rows: list[str], left: list[str]) -> None:

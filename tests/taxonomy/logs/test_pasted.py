@@ -178,3 +178,35 @@ def test_an_exception_in_quotes_was_printed():
 
 def test_a_class_of_an_error_alone_is_no_message():
     assert "" == split_prose("Hi, why do I get a `RuntimeError` on two GPUs?")[1].strip()
+
+
+SAMPLES = (
+    "Ann buys 3 pens and pays 6 coins. How many coins does a pen cost?\n",
+    "I think that she pays 2 coins for my pen, and that works well.\n",
+    "**Step by step:**\n\nThe job is slow, and the train never stops: it hangs at the station.\n",
+)
+
+
+@pytest.mark.parametrize("fence", ["", "```python\nprint(2)\n```\n"])
+def test_what_a_trained_model_says_is_no_report_of_its_user(fence, tmp_path, capsys):
+    """Questions and answers between the lines of a loop are printed by the program."""
+    rows = "".join(
+        f"[timing] sample processed in {n * 3.7:.2f}s\n\n{SAMPLES[n % 3]}{fence}\nstep {n} loss {3 - n / 50:.3f}\n"
+        for n in range(40)
+    )
+    assert split_prose(rows)[0] == ""
+    mine = "I train a model on 2 GPUs, and my loss does not fall. What is wrong?\n\n"
+    assert split_prose(mine + rows)[0].strip() == mine.strip()
+    (tmp_path / "train.log").write_text(rows + "training completed\n")
+    assert main([str(tmp_path / "train.log")]) == 0
+    assert "completed" in capsys.readouterr().out
+
+
+def test_a_person_may_paste_the_same_lines_several_times():
+    """Two logs of one program, with words between them."""
+    log = "".join(f"step {n} | loss {3 - n / 50:.3f}\n" for n in range(20))
+    words, printed = split_prose(
+        f"My run hangs.\n\n{log}\nThen I tried gloo, and it works well.\n\n{log}\nAny ideas?\n"
+    )
+    assert words.split("\n\n") == ["My run hangs.", "Then I tried gloo, and it works well.", "Any ideas?"]
+    assert printed.count("loss") == 40
