@@ -25,7 +25,7 @@ _PERSON = re.compile(
     r"|\bI'(?:m|ve|d|ll)\b|\b[Oo]ur\b|\b[Aa]ny(?:one|body)?\b.{0,40}\?"
     r"|\b[Aa]ny (?:advice|help|ideas?|hints?|suggestions?)\b"
     r"|\b[Ww]e (?:see|have|are|use|run|get|train|tried)\b"
-    r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
+    r"|^\W{0,3}(?:[Hh](?:i|ello|ey)|[Tt]hanks?|[Dd]ear)\b|(?<![=:])\?\s*$|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4}"
 )
 """Text that only a person writes; few programs print Chinese, Japanese or Korean."""
 _MACHINE = re.compile(
@@ -150,7 +150,8 @@ def split_prose(text: str) -> tuple[str, str]:
     looped = sum(start in body for start, _ in said) >= _BETWEEN
     words = []
     for start, end in said:
-        if not looped or (start not in body and any(map(_PERSON.search, rows[start:end]))):
+        doubts = (start in body) + looped  # a person writes above, below or a few times within what is printed
+        if not doubts or (doubts == 1 and any(map(_PERSON.search, rows[start:end]))):
             words += [*rows[start:end], ""]
             left[start:end] = [""] * (end - start)
     for i, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
