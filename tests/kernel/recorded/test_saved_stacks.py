@@ -138,6 +138,18 @@ def test_two_looks_at_ranks_that_compute_are_no_hang(tmp_path, capsys):
     assert "No hang" not in text
 
 
+def test_a_rank_may_be_looked_at_twice_in_its_own_file(tmp_path, capsys):
+    """faulthandler prints no process id: its threads are the same ones again."""
+    for rank, text in enumerate(FAULT):
+        (tmp_path / f"stderr-rank{rank}.txt").write_text(text + text)
+
+    status, text = told(capsys, tmp_path)
+
+    assert status == 1
+    assert "rank 2 has not arrived at all_reduce" in text
+    assert "ranks 0-1,3" in text
+
+
 def test_two_looks_in_one_file_are_the_same(tmp_path, capsys):
     """A process that is printed again was looked at again."""
     both = tmp_path / "both.txt"

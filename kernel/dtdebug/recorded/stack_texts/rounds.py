@@ -89,7 +89,7 @@ def read_stacks(files: Sequence[Path]) -> Stacks:
                 process.pid = process.main().lwp
         read.append((name, processes))
     found = [
-        _Seen(_complete(process, name, alone=len(processes) == 1), name.round, _python_stack(process.main()))
+        _Seen(_complete(process, name, alone=_is_one(processes)), name.round, _python_stack(process.main()))
         for name, processes in _with_labels(read)
         for process in processes
     ]
@@ -157,6 +157,12 @@ def _with_labels(
             yield name._replace(rank=name.number), processes
         else:
             yield name._replace(host=name.label), processes
+
+
+def _is_one(processes: Sequence[TextProcess]) -> bool:
+    """True if a file holds one process, looked at once or several times: its threads keep their numbers."""
+    known = [{*p.numbers} for p in processes]
+    return len(processes) == 1 or (len({p.tool for p in processes}) == 1 and bool(set.intersection(*known or [set()])))
 
 
 def _complete(process: TextProcess, name: names.Named, *, alone: bool) -> TextProcess:
