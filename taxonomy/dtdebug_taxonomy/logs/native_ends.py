@@ -7,7 +7,6 @@ from typing import NamedTuple
 from dtdebug_taxonomy.model.ranks import Frame
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
-_WORDS = ("Assertion", "panic", "goroutine ", 'Exception in thread "', "fatal error: ", "forrtl: ")
 _C = lazy_re(
     r"(?:\S{1,300}: )?(?P<file>[^\s:]{1,300}):(?P<line>\d{1,7}): (?P<function>.{1,300}?): "
     r"Assertion [`'\u2018](?P<says>.{1,500})['\u2019] failed\."
@@ -45,6 +44,17 @@ class NativeEnd(NamedTuple):
     """Line of the output with the message."""
 
 
+def _may_begin(body: str) -> bool:
+    """True if a line has a word of such a report; cheap, for every line is asked."""
+    return (
+        "panic" in body
+        or "Assertion" in body
+        or "fatal error" in body
+        or "Exception in thread" in body
+        or "forrtl" in body
+    )
+
+
 class NativeEnds:
     """Reader of the lines of one process."""
 
@@ -62,7 +72,7 @@ class NativeEnds:
             self._open = None
             if number - before.line <= _NEAR:
                 return before
-        return self._begin(number, body) if any(word in body for word in _WORDS) else None
+        return self._begin(number, body) if _may_begin(body) else None
 
     def _begin(self, number: int, body: str) -> NativeEnd | None:
         if m := _C.match(body):
