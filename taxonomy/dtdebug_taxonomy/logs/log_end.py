@@ -34,6 +34,10 @@ _ALARM = re.compile(
     r"|exhausted|unresponsive|mismatch|out of memory)\b"
 )
 """Words for what goes wrong outside of a program, as schedulers and monitors report it."""
+_WARNS = re.compile(r"\.py:\d{1,7}: \w{0,60}Warning: |^ {1,8}warnings\.warn\(")
+"""A warning of Python: that of leaked semaphores `at shutdown` comes after a process was killed, too."""
+_VALUE = re.compile(r" {0,12}[\w/.() -]{1,60}[=:] {0,4}[-+]?\d[\d,.]{0,30}(?:e[-+]?\d{1,3})?%?\s{0,4}$")
+"""A value that is printed with each step, whatever its name: `throughput/total_tokens=16,802`."""
 _OF = re.compile(r" {0,3}(?:/|of) {0,8}(\d{1,9})\b")
 _BARE_STEP = re.compile(r"(?:^|[ \[(|])(\d{1,9}) ?/ ?(\d{1,9})(?=[\]) |,:]|$)")
 """Step of a plan without a name, in a line that reports progress."""
@@ -85,9 +89,9 @@ def _read_end(bodies: Sequence[str], says: str) -> LastStep:
     plan = int(total[1]) if total is not None else 0
     ends = step + 1 >= plan if plan else _is_round(step) and not says
     known = {_key(body) for body in bodies[:place]}
-    below = [body for body in bodies[place + 1 :] if body.strip()]
+    below = [body for body in bodies[place + 1 :] if body.strip() and not _WARNS.search(body[:_LONGEST])]
     ends = ends or _ENDS.search(_without_total(match)) is not None
-    ends = ends or any(_key(body) not in known or _says_end(body) for body in below)
+    ends = ends or any(_key(body) not in known or (_says_end(body) and not _VALUE.match(body)) for body in below)
     ends = ends or any(is_completion(body) for body in bodies)
     seen = len({number for _, number, _ in found})
     return LastStep(step, place, max(seen, step) if plan and "%|" in match.string else seen, ends, says)

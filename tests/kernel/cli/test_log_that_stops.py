@@ -67,3 +67,16 @@ def test_a_log_that_nobody_writes_is_not_called_failed(tmp_path, capsys):
         status, shown, _ = told(capsys, "triage", "--format", "json", *words)
         assert status == 1
         assert json.loads(shown)["status"] == "not_understood"
+
+
+def test_a_warning_of_python_is_no_sign_of_an_end(tmp_path, capsys):
+    """A tracker of resources warns when its process was killed, too."""
+    warns = (
+        "/usr/lib/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 56 "
+        "leaked semaphore objects to clean up at shutdown\n  warnings.warn('resource_tracker: There appear to be %d '\n"
+    )
+    steps = "".join(f"INFO [step={step}/2500,epoch=1]\n    total_tokens={step}\n" for step in range(1900, 2003))
+    (tmp_path / "train.log").write_text(steps + 4 * warns)
+    status, shown, _ = told(capsys, tmp_path / "train.log")
+    assert status == 1
+    assert "ends at step 2002 without a sign of an end" in shown
