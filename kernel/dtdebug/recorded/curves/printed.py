@@ -15,6 +15,7 @@ from typing import NamedTuple
 from dtdebug.recorded.curves.curve import Curve, Owner
 from dtdebug.recorded.curves.names import Name, meaning
 from dtdebug.recorded.curves.series import MOST_VALUES, Series, put
+from dtdebug.recorded.log_files.lines_with_words import LinesWithWords
 
 _NUMBER = (
     rb"[-+]?(?:\d[\d,]{0,15}(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?|\.\d{1,20}"
@@ -28,7 +29,7 @@ _BARE = re.compile(
     rb"|(?:(?:consumed|seen|processed|total)[ _])?(?:samples|tokens)(?:[ _](?:seen|consumed|processed))?"
     rb"|(?:tokens?|toks?|samples?|images?|examples?|words|frames)(?:[ _]per[ _]|/)s(?:ec(?:ond)?)?(?:/\w{1,10})?"
     rb"|(?:step|iter(?:ation)?|batch)[ _](?:time|ms)|throughput|dt)"
-    rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|/\d)( ?ms\b|)",
+    rb"[ \t]{1,6}(" + _NUMBER + rb")(?![\d:]|\.\d|/\d)( ?ms\b|)",
     re.ASCII,
 )
 _MEMORY = re.compile(
@@ -84,13 +85,13 @@ _NOT_LOADED = re.compile(
 """Words of a line that loads nothing into the training."""
 _HEADS = (b"%|", b"[batch=", b"[step=", b"lobal_step", b"lobal step", b"GLOBAL_STEP", b"GLOBAL STEP")
 """Lines that count for those below them hold one of these."""
-_ALL_WORDS = (*_VALUES, *_LOAD_WORDS, b"Epoch", b"epoch", *_HEADS)
+_ALL_WORDS = sorted({word.lower() for word in (*_VALUES, *_LOAD_WORDS, b"epoch", *_HEADS)})
 _MANY, _EACH = 12_000, 4
 """Lines of one shape that are read; after them, each fourth is. NaN is another shape, and so is never left out."""
 _WHOLE, _LAST = 400_000, 16
 """Lines with a word of a value that are looked at; after them, those in the last sixteenth of each block are."""
 _NEVER_SKIPPED = (*_LOAD_WORDS, b"nan", b"NaN", b"NAN", b" inf", b"=inf", b"-inf", b" Inf", b"-Inf")
-"""No part of a block that holds one of these is left out."""
+"""No line that holds one of these is left out, nor the lines above it that may name its step."""
 _BARREN, _AMONG = 64, 16
 """Lines of one shape without a value, such as errors, that are read; after them, each sixteenth is, until one has."""
 _EPOCH_HEADS = (b"Epoch", b"epoch")
@@ -171,44 +172,33 @@ class PrintedLines:
         """Shape -> number of lines of it since the last one with a value."""
         self._head: Head | None = None
         self._epoch = -1.0
+        self._words = LinesWithWords(_ALL_WORDS)
         self._looked = 0
         """Number of lines that were looked at."""
+        self._is_huge = False
 
     def read(self, block: bytes, number: int = 1) -> int:
         """Read a run of lines, of which the first has this number; return the number of the next one.
 
-        Only lines with one of the words are looked at: the others are never split off.
+        Only lines with one of the words are looked at, and of a huge log the last ones of each block: a trend shows in
+        fewer lines than it has.
         """
-        done = self._skip(block)
-        number += block.count(b"\n", 0, done)
-        places = {word: at for word in _ALL_WORDS if (at := block.find(word, done)) >= 0}
-        while places:
-            self._looked += 1
-            first = min(places.values())
-            begin = block.rfind(b"\n", done, first) + 1 or done
-            end = block.find(b"\n", first)
-            end = len(block) if end < 0 else end
-            number += block.count(b"\n", done, begin)
-            line = block[begin:end]
-            if b"\r" in line:
-                for part in line.split(b"\r"):
-                    self._part(part, number)
-            else:
-                self._part(line, number)
-            done = end
-            for word in [word for word, at in places.items() if at < end]:
-                places[word] = block.find(word, end)
-                if places[word] < 0:
-                    del places[word]
-        rest = block.count(b"\n", done)
-        return number + rest + (not block.endswith(b"\n") and bool(block))
-
-    def _skip(self, block: bytes) -> int:
-        """Return the size of the part that need not be read: a trend shows in fewer lines than a huge log has."""
-        if self._looked < _WHOLE:
-            return 0
-        at = block.rfind(b"\n", 0, len(block) - len(block) // _LAST) + 1
-        return 0 if any(block.find(word, 0, at) >= 0 for word in _NEVER_SKIPPED) else at
+        lines = block.split(b"\n")
+        levels = self._words.levels(block, lines)
+        begin = len(lines) - 1 - len(lines) // _LAST if self._is_huge else 0
+        if 2 in levels[:begin]:
+            near = {j for i in range(begin) if levels[i] == 2 for j in range(max(i - _BELOW, 0), i + 1)}
+            levels[:begin] = [level if i in near else 0 for i, level in enumerate(levels[:begin])]
+            begin = 0
+        for i, level in enumerate(levels[begin:], begin):
+            if level:
+                self._looked += 1
+                line = lines[i]
+                for part in line.split(b"\r") if b"\r" in line else (line,):
+                    self._part(part, number + i)
+        if self._looked >= _WHOLE and not self._is_huge:
+            self._is_huge, self._words = True, LinesWithWords(_ALL_WORDS, _NEVER_SKIPPED)
+        return number + len(lines) - (not lines[-1])
 
     def _part(self, line: bytes, number: int) -> None:
         """Read one line, or one state of a line that is printed over and over."""

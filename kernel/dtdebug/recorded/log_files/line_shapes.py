@@ -16,6 +16,8 @@ MOST = 1 << 20
 LINE = 2_000
 """Maximum bytes kept of one line."""
 _HEX = b"0123456789abcdefABCDEF"
+_WORDS = _HEX + bytes(range(b"g"[0], b"z"[0] + 1)) + b" "
+"""Deleted where no two lines are alike, as where samples of text are printed: capitals and signs are left."""
 _BAR = bytes(10 if c == 13 else c for c in range(256))
 """Treats each state of a progress bar as a line."""
 _BLOCK = 256 << 10
@@ -58,6 +60,7 @@ class Shapes:
         self._size = self._choices = 0
         self._common: set[bytes] = set()
         self._rare: dict[bytes, int] = {}
+        self._ignored = _HEX
         self._bytes = 0
         self._before: list[KeptLine] = []
         self._traces = False
@@ -76,7 +79,7 @@ class Shapes:
             at = end
 
     def _block(self, block: bytes) -> None:
-        shapes = block.translate(_BAR, _HEX).split(b"\n")
+        shapes = block.translate(_BAR, self._ignored).split(b"\n")
         if not shapes[-1]:
             shapes.pop()
         bars = b"\r" in block
@@ -148,6 +151,11 @@ class Shapes:
         """Reduce the kept lines to those that `choose` selects, then to the earliest and the latest ones."""
         before = len(self.kept)
         self._choices += 1
+        if self._choices > _CHOICES and self._ignored is _HEX:
+            self._ignored = _WORDS
+            self._rare.clear()
+            self._common.clear()
+            self._bytes = 0
         rows = self._choose(self.kept) if self._choose is not None and self._choices <= _CHOICES else self.kept
         size = sum(len(row.raw) + 1 for row in rows)
         if size > self._most // 2:
