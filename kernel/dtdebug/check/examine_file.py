@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from dtdebug_taxonomy.checks.run.settings import Settings
 from dtdebug_taxonomy.source import kinds
 from dtdebug_taxonomy.source.notebook import Notebook, NotebookError, notebook_cells
 from dtdebug_taxonomy.source.python.project import Project
+from dtdebug_taxonomy.source.python.syntax import Syntax
 from dtdebug_taxonomy.source.source import Source
 from dtdebug_taxonomy.source.text import Span, Text
 
@@ -86,6 +88,8 @@ class Selection(NamedTuple):
     ignore: tuple[str, ...] = ()
     fix: bool = False
     """True to write safe fixes into the files."""
+    parse: bool = False
+    """True to parse programs that concern no check, too: the user has named each, and is told what is not Python."""
 
 
 def project() -> Project:
@@ -135,10 +139,13 @@ def _examine_file(path: Path, choice: Selection, around: Project) -> ExaminedFil
                 path.write_text(text, encoding=encoding, newline="")
         with time_limit(len(text)):
             hits, source = _examine_text(text, str(path), settings, around, unused=True)
+            is_python = not (choice.parse and isinstance(source, Syntax)) or _is_python(source)
         if source is None and not kinds.is_known(path.name):
             return ExaminedFile((), problems, unread=(f"{path}: not a kind of file that is checked, skipped",))
         if source is None:  # JSON that is no configuration, of which a folder may hold many
             return ExaminedFile((), problems)
+        if not is_python:
+            return ExaminedFile((), (*problems, f"{path}: is not a Python program: no line of it is Python"))
         found = tuple(_finding(f, str(path), source.text, f.span) for f in hits)
         lines, unread = text.count("\n") + 1, tuple(_unread(source, path))
         source.__dict__.clear()  # its reference cycles would wait for the garbage collector
@@ -156,6 +163,16 @@ def _examine_file(path: Path, choice: Selection, around: Project) -> ExaminedFil
         raise
     except Exception as error:  # a defect of a check must not hide findings elsewhere
         return ExaminedFile((), (*problems, f"{path}: internal error in a check ({type(error).__name__}: {error})"))
+
+
+def _is_python(source: Syntax) -> bool:
+    """False if no line that can be read does anything: words and names stand in any text."""
+    does = any(not isinstance(row, ast.Pass) and not _is_word(row) for row in source.tree.body)
+    return does or not source.unread
+
+
+def _is_word(row: ast.stmt) -> bool:
+    return isinstance(row, ast.Expr) and isinstance(row.value, ast.Name | ast.Constant)
 
 
 def _settings(path: Path, choice: Selection) -> tuple[Settings, tuple[str, ...]]:

@@ -72,7 +72,10 @@ def _check(options: argparse.Namespace) -> int:
     from dtdebug.check.texts import Texts
 
     choice = Selection(
-        parse_checks(options.select, "check --select"), parse_checks(options.ignore, "check --ignore"), options.fix
+        parse_checks(options.select, "check --select"),
+        parse_checks(options.ignore, "check --ignore"),
+        options.fix,
+        parse=not any(path.is_dir() for path in options.paths or [Path()]),
     )
     _reject_contradictions(options)
     if options.list:
