@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, get_args
+from urllib.parse import quote
 
 import msgspec
 
 from dtdebug.check.baseline import fingerprints
 from dtdebug.check.examine_file import CheckFinding
 from dtdebug.check.texts import Texts
-from dtdebug.privacy.sanitize import clean
+from dtdebug.privacy.sanitize import clean, escape_hidden
 from dtdebug_taxonomy import __version__
 from dtdebug_taxonomy.checks import UNUSED_IGNORE, Check, Severity, load, page_address
 
@@ -86,7 +87,7 @@ def _number(count: int, what: str) -> str:
 def as_json(report: Report) -> str:
     """Format the findings as a JSON list; its schema is in the documentation."""
     rows = [msgspec.to_builtins(f) for f in report.findings]
-    return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
+    return escape_hidden(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()) + "\n"
 
 
 def github(report: Report) -> str:
@@ -121,7 +122,7 @@ def sarif(report: Report) -> str:
             }
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return escape_hidden(msgspec.json.format(msgspec.json.encode(log), indent=2).decode()) + "\n"
 
 
 def _rule(number: str) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _rule(number: str) -> dict[str, Any]:
 
 
 def _result(f: CheckFinding, ids: Sequence[str], fingerprint: str) -> dict[str, Any]:
-    artifact = {"uri": f.path.replace("\\", "/")}
+    artifact = {"uri": quote(f.path.replace("\\", "/"))}
     place: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": artifact,
@@ -180,7 +181,7 @@ def gitlab(report: Report) -> str:
         }
         for f, mark in zip(report.findings, fingerprints(report.findings, report.texts), strict=True)
     ]
-    return msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n"
+    return escape_hidden(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode()) + "\n"
 
 
 def junit(report: Report) -> str:

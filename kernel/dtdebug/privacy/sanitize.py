@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ __all__ = [
     "clean",
     "clean_command",
     "complain",
+    "escape_hidden",
     "mask",
     "one_line",
     "plain",
@@ -59,6 +61,11 @@ def plain(text: str) -> str:
     if text.isascii():
         return text.translate(_ASCII_CONTROL)
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+
+
+def escape_hidden(document: str) -> str:
+    """Return a JSON document with the characters that reorder or hide text escaped: names of files stay what they are."""
+    return document if document.isascii() else _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
 @lru_cache(maxsize=8192)  # ranks print the same things

@@ -623,3 +623,35 @@ def test_gathering_the_weights_on_rank_0_is_a_hint_in_a_program_that_never_shard
     main(["check", "--no-cache", "--format", "json", "--select", "DT103", str(file)])
 
     assert [r["severity"] for r in json.loads(capsys.readouterr().out)] == [severity]
+
+
+@pytest.mark.parametrize("text", ["<html><body>404 not found</body></html>\n", "Dear all,\nthe job failed.\nhello\n"])
+def test_a_named_file_that_is_not_python_is_said_to_be_none(capsys, text):
+    Path("t.py").write_text(text)
+
+    status, out, err = checked(capsys, "t.py")
+
+    assert (2, "", "dtdebug: t.py: is not a Python program: no line of it is Python\n") == (status, out, err)
+    assert main(["check", "."]) == 0  # in a folder it may be a template
+
+
+@pytest.mark.parametrize("text", ["print 'a'\nimport os\n", "# nothing yet\n", '"""doc"""\n', ""])
+def test_a_named_program_of_which_some_can_be_read_is_checked(capsys, text):
+    Path("t.py").write_text(text)
+
+    assert checked(capsys, "t.py")[0] == 0
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit", "github", "text"])
+def test_a_name_that_hides_text_reaches_no_terminal_as_it_is(capsys, form):
+    name = "\u202eyp\u2066 \u200b.py"
+    Path(name).write_text(BAD)
+
+    main(["check", ".", "--format", form])
+    out = "".join(capsys.readouterr())
+
+    assert out
+    assert not {"\u202e", "\u2066", "\u200b"} & {*out}
+    if form in ("json", "gitlab"):
+        rows = json.loads(out)
+        assert [name] == [row.get("path") or row["location"]["path"] for row in rows]
