@@ -564,3 +564,13 @@ def test_no_secret_of_a_command_or_of_a_folder_name_is_kept(tmp_path, monkeypatc
     kept = {path.name: path.read_text() for path in (tmp_path / "state").iterdir() if path.is_file()}
     assert {"doctor.json", "last.json"} <= set(kept)
     assert not [name for name, text in kept.items() if token in text]
+
+
+@pytest.mark.parametrize(
+    "asks", ["Enter passphrase for key '/home/u/.ssh/id'", "Password for user mia", "passphrase of a b"]
+)
+@pytest.mark.parametrize("typed", ["Tr0ub4dor&3", "correct-horse-battery", "hunter2!"])
+def test_what_was_typed_behind_a_prompt_is_masked(asks: str, typed: str) -> None:
+    assert clean(f"{asks}: {typed}\nstep 1") == f"{asks}: ***\nstep 1"
+    for line in (f"{asks}:", f"{asks}: prompt2 is switched off", f"{asks}: none"):
+        assert clean(line) == line

@@ -26,6 +26,12 @@ _FOR = lazy_re(
     r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}[\w@-]{1,40}[ \t]?[:=][ \t]{0,3}"
     r"(?P<s>(?=\S{0,64}\d)(?=\S{0,64}[A-Za-z])[^\s\"'()\[\]{}/]{6,64})"
 )
+_TYPED = lazy_re(
+    r"(?i)[ \t]{1,3}(?:for|of)[ \t]{1,3}(?:[\w@.-]{1,40}[ \t]{1,3}){0,3}"
+    r"(?:[\"'`][^\"'`\n]{1,160}[\"'`]|[\w@./-]{1,80})[ \t]?:[ \t]{0,3}"
+    r"(?P<s>(?=\S{0,64}[A-Za-z])(?=\S{0,64}[\d!#$%&*^-])[^\s\"'()\[\]{}/]{6,64})[ \t]*+(?![^\r\n])"
+)
+"""Prompt with what was typed, to the end of its line: `Enter passphrase for key '/home/mia/.ssh/id': ...`."""
 _PASSWORD = lazy_re(r"(?i)password|passwd|passphrase")
 _MIXED = lazy_re(r"(?=.{0,64}[a-z])(?=.{0,64}[A-Z])(?=.{0,64}\d)[!-~]{8,64}\Z")
 _WORD = lazy_re(r"[A-Za-z+,']{1,32}\Z")
@@ -69,7 +75,7 @@ def _chosen_password(text: str, begin: int, end: int) -> tuple[int, int] | None:
     """Return the span of a password chosen by a person, directly after its name."""
     if not _PASSWORD.search(text, begin, end) or secret(text[begin:end]) != "strong":
         return None
-    if (told := _FOR.match(text, end)) and not is_harmless(told["s"], text, told.start("s")):
+    if (told := _FOR.match(text, end) or _TYPED.match(text, end)) and not is_harmless(told["s"], text, told.start("s")):
         return told.span("s")
     to_it = _TO_IT.match(text, end)
     found = _CHOSEN.match(text, to_it.end()) if to_it else None
