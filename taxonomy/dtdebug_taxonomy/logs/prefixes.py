@@ -29,7 +29,7 @@ _TAGGED = (
 )
 _BRACKET = (
     r"\[(?:rank|RANK) ?(?P<rank>\d{1,7})\]:? ?",
-    r"\[(?:default|[A-Za-z]\w{0,40}?(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
+    r"\[(?:default|[A-Za-z]\w{0,40}?(?<!\d)(?=\d{1,5}\]:))(?P<local>\d{1,7})\]: ?|\[default(?P<local2>\d{1,7})\] ?",
     rf"\[{_WORD} ?[:=] ?(?P<rank>\d{{1,7}})\]:? ?(?:[|]{{2}} )?",
     r"\[\d{1,9}\] (?=\[(?:rank|default) ?\d{1,7}\]:)",
     _TAGGED,
@@ -115,12 +115,12 @@ _LOGFMT = lazy_re(
     r"msg=(\"(?:[^\"\\]|\\.){0,4000}\")"
 )
 """`ts=... level=info msg="..."`."""
-_RANK_WORD = lazy_re(r"(?i)(?:global[ _-]?)?rank[ _=:#-]{0,3}(\d{1,7})")
+_RANK_WORD = lazy_re(r"(?i)(?:global[ _-]?)?rank(?:[ _=:#]{0,3}|-)(\d{1,7})(?!\d)")
 _OTHER_RANK = lazy_re(
     r"(?i)(?:^|[^a-z])(?:node|machine|host|group|replica|data|tensor|model|pipe(?:line)?|context|expert|sequence|parallel"
     r"|mesh|stage|shard|[a-fh-z]|[a-z]{2,3})[ _-]{1,2}$"
 )
-_LOCAL_WORD = lazy_re(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})")
+_LOCAL_WORD = lazy_re(r"(?i)(?:local[ _-]?rank[ _=:#-]{0,3}|\b(?:gpu|cuda|device)[ :#=])(\d{1,5})(?!\d)")
 _NUMBER = lazy_re(r"(?:^\W{0,3}|[<\[({#])(\d{1,7})\W{1,4}$")
 _COLOUR = lazy_re(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|\[(?:3[0-7]m(?=\()|0m(?= ))")
 """Colour codes: raw, as syslog writes them, and what a web page leaves of them before Ray's prefix."""

@@ -17,7 +17,7 @@ _NOT_PASSED = re.compile(
 )
 _REACHED = re.compile(
     r"Rank (\d{1,6}) successfully reached monitoredBarrier, but received errors while waiting for send/recv "
-    r"from rank (\d{1,6})"
+    r"from rank (\d{1,6})(?!\d)"
 )
 _DID_NOT_JOIN = re.compile(
     r"\[(\d{1,6}(?:, ?\d{1,6}){0,2000})\] finished collective #\d{1,18}, but didn.t join collective #(\d{1,18})"

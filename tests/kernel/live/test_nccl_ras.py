@@ -301,3 +301,12 @@ def test_cut_statuses_are_read_or_refused(cut):
             verdict_of(read_status(said[:cut]))
         except RasError:
             continue
+
+
+@pytest.mark.parametrize("number", ["1" * 20, "-1"])
+def test_a_row_that_is_not_understood_is_not_left_out_of_what_there_is(number):
+    row = f"    0 {number}         1      4         1         4   RUNNING  MISMATCH"
+    said = verdict_of(read_status("\n".join(row if "RUNNING" in line else line for line in text().splitlines())))[0]
+
+    assert said.kind == "not_understood"
+    assert number in said.summary

@@ -20,6 +20,7 @@ import flight_jobs as jobs
 import pytest
 
 from dtdebug.recorded.flight_recorder import Analysis, FlightError, analyse, load_dump, sandbox
+from dtdebug.recorded.flight_recorder.group_status import reduced_program
 
 PATIENCE = 60.0
 T = TypeVar("T")
@@ -541,3 +542,35 @@ class TestCommandLine:
         assert 2 == run.returncode
         assert 1 == len(run.stderr.strip().splitlines())
         assert name in run.stderr
+
+
+def entry(**more: Any) -> dict[str, Any]:
+    """An unfinished call, as a dump has it."""
+    return {
+        "frames": [{"name": "f", "filename": "train.py", "line": 7}], "record_id": 0, "pg_id": 0,
+        "process_group": ("0", "default_pg"), "collective_seq_id": 1, "p2p_seq_id": 0,
+        "profiling_name": "nccl:all_reduce", "time_created_ns": 1, "input_sizes": [[4]], "input_dtypes": ["Float"], "output_sizes": [[4]],
+        "output_dtypes": ["Float"], "state": "scheduled", "retired": False, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranks", "members"), [("[0, 1]", (0, 1)), ("[0, 99999999999]", ()), ("[0-99999999999]", ())])
+def test_a_number_that_no_rank_has_makes_no_members_of_its_parts(ranks: str, members: tuple[int, ...]) -> None:
+    raw = {"entries": [entry()], "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": ranks}}}
+
+    assert [group.ranks for group in reduced_program(raw, 0).groups.values()] == [members]
+
+
+@pytest.mark.parametrize("line", [-1, -(10**20), 1 << 24, 10**30])
+def test_a_line_that_no_file_has_is_no_place(line: int) -> None:
+    made = reduced_program({"entries": [entry(frames=[{"name": "f", "filename": "train.py", "line": line}])]}, 0)
+
+    assert made.bad == 0
+    assert [len(site) for site in made.site_table] == [0]
+
+
+@pytest.mark.parametrize("types", [[float("nan")], (), {"a": 1}, [None], 7])
+def test_types_that_are_no_text_make_no_call_that_differs(types: Any) -> None:
+    made = reduced_program({"entries": [entry(), entry(collective_seq_id=2, input_dtypes=types)]}, 0)
+
+    assert (made.bad, len(made.seqs)) == (int(bool(types)), 2 - bool(types))

@@ -544,3 +544,14 @@ def test_an_exception_that_a_logger_printed_is_the_failure_where_there_is_no_oth
     found = verdict(f"ERROR:__main__:training failed\n{HEADER}", LOST_BY_0, TABLE.format(rank=1, code=1))
 
     assert "struct.error" in found.summary
+
+
+@pytest.mark.parametrize("number", ["9" * 30, "1" + "0" * 25, "12345678"])
+@pytest.mark.parametrize("prefix", ["[rank{}]: ", "rank {} | ", "[worker{}]: ", "global_rank={} - "])
+def test_no_part_of_a_number_that_is_too_long_is_a_rank(number, prefix):
+    begin = prefix.format(number)
+    rows = ["Traceback (most recent call last):", '  File "train.py", line 3, in main', "    f(x)", "ValueError: bad"]
+
+    found = verdict(*(begin + row for row in rows))
+
+    assert found is None or not found.culprits

@@ -21,6 +21,7 @@ _FIELDS = itemgetter(
     "process_group", "collective_seq_id", "profiling_name", "input_sizes", "output_sizes", "input_dtypes",
     "output_dtypes", "retired", "state",
 )  # fmt: skip
+_LAST_LINE = (1 << 24) - 1
 _PLACE = itemgetter("line", "filename")
 _TORCH = "pt_"
 """Prefix of the names of torch's own threads: `pt_autograd_0`."""
@@ -182,7 +183,7 @@ class EntryReader:
         site = tuple(
             Frame(
                 clean(as_text(f.get("filename", ""))[:_PATH])[:500],
-                int(f["line"]) & 0xFFFFFF,
+                _line(f["line"]),
                 clean(as_text(f.get("name", ""))[:_PATH])[:200],
             )
             for f in reversed(user)  # the recorder has the innermost first
@@ -220,10 +221,17 @@ def _sizes(value: Any) -> Sizes:
     return tuple(tuple(int(n) for n in row[:64]) if isinstance(row, list) else (int(row),) for row in value[:4096])
 
 
+def _line(value: Any) -> int:
+    if not 0 <= int(value) <= _LAST_LINE:
+        raise ValueError("no file has this line")
+    return int(value)
+
+
 def _word(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(sorted({clean(as_text(v))[:30] for v in value[:64]}))
-    return clean(as_text(value))[:30] if value else ""
+    words = value[:64] if isinstance(value, list) else [value or ""]
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError("a type is told as text")
+    return ",".join(sorted({clean(word)[:30] for word in words}))
 
 
 def _has_gaps(entries: list[Any]) -> bool:

@@ -17,8 +17,8 @@ _MOST_GROUPS = 1024
 _MOST_OPEN = 4096
 """Maximum number of unfinished operations of a rank: the first ones show what it waits in."""
 _MOST_CALLS = 1 << 48
-_MOST_PARSED, _LONG = _MOST_GROUPS, 1 << 14
-"""Maximum number of lists of ranks remembered, and of characters of one."""
+_MOST_PARSED, _LONG, _DIGITS = _MOST_GROUPS, 1 << 14, 8
+"""Maximum number of lists of ranks remembered, of characters of one, and digits that no rank has."""
 
 
 def reduced_program(raw: dict[str, Any], rank: int) -> Program:
@@ -122,7 +122,8 @@ def _ranks(value: Any) -> tuple[int, ...]:
     if isinstance(value, str):
         found = _parsed.get(value)
         if found is None:
-            found = tuple(int(n) for n in re.findall(r"\d{1,7}", value[: 1 << 20]))
+            numbers = re.findall(r"\d{1,8}", value[: 1 << 20])
+            found = tuple(map(int, numbers)) if all(len(n) < _DIGITS for n in numbers) else ()
             if len(_parsed) >= _MOST_PARSED:
                 _parsed.clear()
             if len(value) <= _LONG:

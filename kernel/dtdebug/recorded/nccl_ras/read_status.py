@@ -44,7 +44,7 @@ _LISTS = re.compile(r"Errors|Warnings")
 """Headings of the lists of what is wrong."""
 _HEADS = re.compile(r"={3,80}|[A-Z]{2,30}")
 """Their rules, and the kind of the entries below: `DEAD`."""
-_SHOWN = 120
+_SHOWN, _DIGITS = 120, 7
 _CUT = "its list of errors is not in the text"
 _TOTALS = re.compile(r"\s{0,8}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s{1,12}(\d{1,7})\s*\Z")
 
@@ -132,7 +132,7 @@ class _Reader:
         self._version = ""
         self._totals: tuple[int, int, int] | None = None
         self._watched = False
-        self._listed = False
+        self._listed = self._tabled = False
         self._summed = False
         self._unread = ""
         self._checks: dict[str, list[str]] = {"OK": [], "INFO": []}
@@ -173,11 +173,13 @@ class _Reader:
             self._of_lists(text)
 
     def _of_lists(self, text: str) -> None:
-        """Note which lists of errors there are, and the first line of them that is not understood."""
+        """Note which lists there are, and the first line of them that is not understood."""
         if text == "Job summary":
             self._known = self._summed = True
         self._listed |= _LISTS.fullmatch(text) is not None
-        if self._listed and not (_LISTS.fullmatch(text) or _HEADS.fullmatch(text)):
+        self._tabled |= _HEAD.match(text) is not None
+        is_row = self._tabled and text[:1].isdecimal()
+        if is_row or (self._listed and not (_LISTS.fullmatch(text) or _HEADS.fullmatch(text))):
             self._unread = self._unread or f"not understood is {text[:_SHOWN]!r}"
 
     def _is_of_monitor(self, text: str) -> bool:
@@ -263,8 +265,8 @@ def _numbers(text: str) -> Iterator[int]:
     """Yield the ranks of a list such as `1, 4-7`."""
     for part in text.replace(" ", "").split(","):
         first, _, last = part.partition("-")
-        if first.isdecimal() and (not last or last.isdecimal()):
-            begin, end = int(first[:7]), int((last or first)[:7])
+        if first.isdecimal() and (not last or last.isdecimal()) and max(len(first), len(last)) <= _DIGITS:
+            begin, end = int(first), int(last or first)
             yield from range(begin, min(end + 1, begin + _MOST))
 
 

@@ -65,6 +65,9 @@ def _even(now: Status) -> tuple[Verdict, str]:
     number = now.number or len(now.communicators)
     many = f"{number} communicator{'s' * (number != 1)}" if number else "No communicator"
     of = f" of {now.gpus} GPUs" if now.gpus else ""
+    if not number and now.unread:
+        said = f"Which communicators NCCL's RAS sees is not known: {now.unread}."
+        return Verdict(kind="not_understood", summary=said), _NEXT
     if not number:
         return Verdict(kind="not_understood", summary="NCCL's RAS answers, and no communicator exists yet."), _NEXT
     if starting is not None:

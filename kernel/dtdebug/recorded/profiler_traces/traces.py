@@ -47,7 +47,7 @@ _NAMES = (
 )  # fmt: skip
 """Kinds and names of events by which time is accounted for; of others, only the first and the last are kept."""
 _GZIP = b"\x1f\x8b"
-_RANK = re.compile(r"rank[-_.]?(\d{1,6})", re.IGNORECASE)
+_RANK = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _YEARS = 1e17
 """Microseconds above which a timestamp is rejected."""
 

@@ -29,7 +29,7 @@ _RANK = re.compile(
 """Heading of a rank: `=== Rank 3: http://host:1 ===` of PyTorch's debug server, `====== rank 3 ======`."""
 _BANNER = re.compile(r"([=#*-])\1{2,40}\s?(?P<says>[^=#*\n]{4,200}?)\s?\1{3,40}\s*\Z")
 _IN_BANNER = re.compile(
-    r"(?i)\b(?:(?P<what>(?:global[ _-]?)?rank|pid)[ _=:#-]{1,3}(?P<number>\d{1,9})"
+    r"(?i)\b(?:(?P<what>(?:global[ _-]?)?rank|pid)[ _=:#-]{1,3}(?P<number>\d{1,9})(?!\d)"
     r"|(?:host|node)[ =:]{1,3}(?P<host>[\w.-]{1,80}))"
 )
 """Words of a heading that names more than one thing: `===== host a12 pid 4001 rank 0 =====`."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dtdebug_taxonomy.model.launch_variables import RANK
 
 _RANK = re.compile(
-    r"(?:(?<![a-z])|(?<=local)|(?<=global))(?:rank|worker|proc|gpu)[-_.=]?(?P<rank>\d{1,7})", re.IGNORECASE
+    r"(?:(?<![a-z])|(?<=local)|(?<=global))(?:rank|worker|proc|gpu)[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE
 )
 _BARE = re.compile(r"(?:\A|[-_.])r?(?P<rank>\d{1,7})\Z")
 _ROUND = re.compile(
