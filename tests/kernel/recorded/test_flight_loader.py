@@ -549,7 +549,8 @@ def entry(**more: Any) -> dict[str, Any]:
     return {
         "frames": [{"name": "f", "filename": "train.py", "line": 7}], "record_id": 0, "pg_id": 0,
         "process_group": ("0", "default_pg"), "collective_seq_id": 1, "p2p_seq_id": 0,
-        "profiling_name": "nccl:all_reduce", "time_created_ns": 1, "input_sizes": [[4]], "input_dtypes": ["Float"], "output_sizes": [[4]],
+        "profiling_name": "nccl:all_reduce", "time_created_ns": 1,
+        "input_sizes": [[4]], "input_dtypes": ["Float"], "output_sizes": [[4]],
         "output_dtypes": ["Float"], "state": "scheduled", "retired": False, **more,
     }  # fmt: skip
 
