@@ -398,7 +398,10 @@ def _failed_cells(path: Path) -> str:
         texts: list[str] = []
         for output in failed[-1] if failed else ():
             told = output.get("text", output.get("traceback", ""))
-            texts.append(told if isinstance(told, str) else ("" if "text" in output else "\n").join(told))
+            rows = [row for row in ([told] if isinstance(told, str) else told) if isinstance(row, str)]
+            if not rows and output.get("output_type") == "error":
+                rows = [f"{output.get('ename')}: {output.get('evalue')}"]
+            texts.append(("" if "text" in output else "\n").join(rows))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
     return "\n".join(texts)[-_PRINTED:]

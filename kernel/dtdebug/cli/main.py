@@ -36,6 +36,8 @@ _FOLLOWING = frozenset({"-", "--follow", "--tee"})
 def run() -> NoReturn:
     """Run the command and end the process with its status."""
     gc.set_threshold(_NEW_OBJECTS)
+    if sys.stdout is None and not _starts(sys.argv[1:]):
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - the status still says what was found
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that knows fewer characters
             stream.reconfigure(errors="replace")

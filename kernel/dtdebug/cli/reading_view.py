@@ -252,6 +252,7 @@ def _extent(snapshot: Snapshot) -> str:
 def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
     """Return the JSON form."""
     from dtdebug.privacy.boundary import mask_snapshot
+    from dtdebug.privacy.sanitize import clean
     from dtdebug_taxonomy.presentation.case_json import contract, of_text
 
     if reading.job is not None:
@@ -262,4 +263,10 @@ def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
     questions = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
     case = contract(of_text(mask_snapshot(reading.snapshot), reading.diagnosis, name=name, size=reading.size))
     understood = {"status": reading.status, "understood": reading.share._asdict()}
-    return {"id": name, **understood, **case, "questions": questions, "milliseconds": round(reading.seconds * 1000, 3)}
+    return {
+        "id": clean(name),
+        **understood,
+        **case,
+        "questions": questions,
+        "milliseconds": round(reading.seconds * 1000, 3),
+    }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -53,7 +53,8 @@ def mask_snapshot(snapshot: Snapshot) -> Snapshot:
     values = _values(snapshot)
     if not values:
         return snapshot
-    parts = {name: _without(part, values) for name in _READ if (part := getattr(snapshot, name))}
+    kinds = {field.name: field.type for field in msgspec.structs.fields(snapshot)}  # a tuple alone knows no records
+    parts = {name: _without(part, values, kinds[name]) for name in _READ if (part := getattr(snapshot, name))}
     return msgspec.structs.replace(snapshot, **parts, later=tuple(_without(each, values) for each in snapshot.later))
 
 
@@ -96,10 +97,11 @@ def _secrets(text: str) -> tuple[str, frozenset[str]]:
     return _of_long(text) if len(text) > 1_000 else _of_short(text)
 
 
-def _without(value: T, values: Sequence[str]) -> T:
-    """Return the value with the secrets in all its texts masked."""
+def _without(value: T, values: Sequence[str], kind: Any = None) -> T:
+    """Return the value, of this type if it is no record, with the secrets in all its texts masked."""
     made = _mask_texts(msgspec.to_builtins(value), _by_value(values), values)
-    return msgspec.convert(made, type(value))
+    masked: T = msgspec.convert(made, kind or type(value), str_keys=True)
+    return masked
 
 
 def _mask_texts(value: object, known: re.Pattern[str] | None, values: Sequence[str]) -> object:

@@ -64,7 +64,7 @@ def plain(text: str) -> str:
 
 
 def escape_hidden(document: str) -> str:
-    """Return a JSON document with the characters that reorder or hide text escaped: names of files stay what they are."""
+    """Return a JSON document in which what reorders or hides text is escaped: names of files stay what they are."""
     return document if document.isascii() else _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 

@@ -67,13 +67,20 @@ def _refusal_reason(handle: int, *, pipes: bool) -> str:
     there = os.fstat(handle)
     if stat.S_ISFIFO(there.st_mode) and pipes:
         return "" if _has_writer(handle) else f"is a pipe without data for {_WAIT:g} s"
-    if (
-        stat.S_ISCHR(there.st_mode)
-        and pipes
-        and (os.isatty(handle) or there.st_rdev == Path(os.devnull).stat().st_rdev)
-    ):
+    if stat.S_ISCHR(there.st_mode) and pipes and there.st_rdev in _of_this_user():
         return ""
     return named_files.refusal_reason(handle)
+
+
+def _of_this_user() -> set[int]:
+    """Return the numbers of the devices that end: the terminal at which the user sits, and the one that is empty."""
+    devices = {Path(os.devnull).stat().st_rdev}
+    for handle in range(3):
+        with suppress(OSError):
+            devices |= {os.fstat(handle).st_rdev} if os.isatty(handle) else set()
+    with suppress(OSError):
+        devices.add(Path("/dev/tty").stat().st_rdev)
+    return devices
 
 
 def _has_writer(pipe: int) -> bool:

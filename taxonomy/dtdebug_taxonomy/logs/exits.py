@@ -93,7 +93,7 @@ LAUNCHER = frozenset({"SIGTERM", "SIGINT", "SIGHUP"})
 _FORCED = 25
 """Seconds: torchrun waits 30, and polls for ends."""
 _CLOSED = lazy_re(r"Sending process (\d{1,9}) closing signal")
-_FAILED = lazy_re(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?: *\(pid: *(?P<pid>\d{1,9})\))?")
+_FAILED = lazy_re(r" *(?P<key>rank|exitcode) *: *(?P<value>-?\d{1,9})(?!\d)(?: *\(pid: *(?P<pid>\d{1,9})\))?")
 _TIME = lazy_re(r" *time {1,10}: (\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)$")
 _LOCAL = lazy_re(r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<rank>\d{1,7}) \(pid: (?P<pid>\d{1,9})\)")
 _MPI_SIGNAL = lazy_re(

@@ -103,9 +103,10 @@ def of_text(snapshot: Snapshot, diagnosis: Diagnosis, *, name: str = "", size: i
     """
     verdict = snapshot.verdict
     if verdict is None:
-        kind: Kind = "not_understood" if diagnosis.recognised or diagnosis.happened else "none"
+        happened = diagnosis.happened or diagnosis.ordinary
+        kind: Kind = "not_understood" if diagnosis.recognised or happened else "none"
         unknown = "Which rank failed first is not said here." if diagnosis.recognised else "No failure is recognised."
-        verdict = Verdict(kind=kind, summary=diagnosis.happened or unknown)
+        verdict = Verdict(kind=kind, summary=happened or unknown)
     output = snapshot.output
     read = (
         [f"{name or 'output'}, {output.count(chr(10)) + bool(output and output[-1] != chr(10))} lines"]

@@ -574,3 +574,19 @@ def test_what_was_typed_behind_a_prompt_is_masked(asks: str, typed: str) -> None
     assert clean(f"{asks}: {typed}\nstep 1") == f"{asks}: ***\nstep 1"
     for line in (f"{asks}:", f"{asks}: prompt2 is switched off", f"{asks}: none"):
         assert clean(line) == line
+
+
+def test_the_records_of_a_snapshot_are_still_records_when_a_secret_was_masked(tmp_path, capsys) -> None:
+    """What is printed as JSON is built of them."""
+    log = tmp_path / "train.log"
+    said = f"glpat-{random.Random(4).randbytes(10).hex()}"
+    log.write_text(
+        f'Traceback (most recent call last):\n  File "train.py", line 3, in main\n    f(x)\nValueError: {said}\n'
+    )
+
+    assert main(["diagnose", str(log), "--format", "json"]) == 1
+    out, err = capsys.readouterr()
+
+    assert "internal error" not in err
+    assert said not in out
+    assert json.loads(out)["accounts"]

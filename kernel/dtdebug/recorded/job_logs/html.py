@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from posixpath import commonprefix
 
+from dtdebug.privacy.sanitize import clean
 from dtdebug.recorded.job_logs.job_view import Job, RankSpan
 from dtdebug.recorded.job_logs.timestamps import format_clock, stamp
 
@@ -145,7 +146,7 @@ def _ranks(spans: Sequence[RankSpan]) -> Iterator[str]:
         yield (
             f'<tr class="{escape(s.role)}"><td>{s.rank}</td><td>{escape(s.host)}</td><td>{escape(s.role)}</td>'
             f"<td>{'' if s.step is None else s.step}</td><td>{format_clock(s.last)}</td>"
-            f'<td>{_bar(s, begin, end)}</td><td class="file">{escape(s.file[len(folder) :])}:{s.line}</td></tr>'
+            f'<td>{_bar(s, begin, end)}</td><td class="file">{escape(clean(s.file[len(folder) :]))}:{s.line}</td></tr>'
         )
     yield "</tbody></table>"
 
