@@ -261,10 +261,11 @@ def _record(reading: Reading, name: str, asked: Asked) -> dict[str, Any]:
         return render.data(reading.job, reading.diagnosis, found=reading.found)
     answers, unknown = parse_answers(asked.answers)
     questions = [{"key": k, "answer": v} for k, v in (*answers.items(), *((k, None) for k in unknown))]
+    name = clean(name)
     case = contract(of_text(mask_snapshot(reading.snapshot), reading.diagnosis, name=name, size=reading.size))
     understood = {"status": reading.status, "understood": reading.share._asdict()}
     return {
-        "id": clean(name),
+        "id": name,
         **understood,
         **case,
         "questions": questions,

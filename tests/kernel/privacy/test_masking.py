@@ -590,3 +590,14 @@ def test_the_records_of_a_snapshot_are_still_records_when_a_secret_was_masked(tm
     assert "internal error" not in err
     assert said not in out
     assert json.loads(out)["accounts"]
+
+
+def test_a_secret_in_the_name_of_a_log_is_masked(tmp_path, capsys) -> None:
+    said = f"glpat-{random.Random(4).randbytes(10).hex()}"
+    (tmp_path / said).mkdir()
+    log = tmp_path / said / "train.log"
+    log.write_text('Traceback (most recent call last):\n  File "train.py", line 3, in f\n    f(x)\nValueError: bad\n')
+
+    for command in (["diagnose", str(log), "--format", "json"], ["triage", str(log.parent), "--format", "html"]):
+        main(command)
+        assert said not in "".join(capsys.readouterr())
