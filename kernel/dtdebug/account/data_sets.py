@@ -21,6 +21,7 @@ def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | N
     while isinstance(node, ast.Call) and dotted_name(node.func).rpartition(".")[2] in _WRAPPERS and node.args:
         node = node.args[0]
     local: dict[str, Any] = {}
+    own = None
     value = scope.value(node)
     if is_kind(value, loaded("torch.utils.data", "DataLoader")):
         value = attribute(value, "dataset")
@@ -30,6 +31,7 @@ def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | N
         if kind is None or home is None or module_of(kind).startswith("torch"):
             return None
         name = type.__dict__["__name__"].__get__(kind)
+        own = sources.of_module(module_of(kind), scope.file) if module_of(kind) != "__main__" else None
     else:
         made = creation(node, scope, sources)
         if made is None or dotted_name(made[0].func).rpartition(".")[2] not in _LOADERS:
@@ -40,7 +42,7 @@ def sampling_method(node: ast.expr, scope: Scope, sources: Sources) -> Scope | N
         if inner is None:
             return None
         name, home = dotted_name(inner[0].func), scope.program
-    for program in filter(None, (home, _program_of(name, scope, sources))):
+    for program in filter(None, (own, home, _program_of(name, scope, sources))):
         for defined in program.code.nodes(ast.ClassDef):
             if defined.name != name:
                 continue

@@ -13,16 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dtdebug.account.objects import item
 from dtdebug_taxonomy.source.python.bindings import Binding, bindings
 from dtdebug_taxonomy.source.python.calls import CallIndex
 from dtdebug_taxonomy.source.text import Text
 from dtdebug_taxonomy.stacks.frames import is_library
-
-if TYPE_CHECKING:
-    from dtdebug.account.scopes import Scope
 
 MOST_BYTES = 400_000
 """Maximum size of a file of the user's that is read; larger ones are generated."""
@@ -73,8 +70,8 @@ class Sources:
     def __init__(self, read: Callable[[str], Sequence[str]]) -> None:
         self._read = read
         self._known: dict[tuple[str, int], Program | None] = {}
-        self.stack: Sequence[Scope] = ()
-        """Frames of the failure, where there are any."""
+        self.stack: Sequence[Any] = ()
+        """Scopes of the frames of the failure, where there are any."""
 
     @property
     def of_all(self) -> list[Program]:

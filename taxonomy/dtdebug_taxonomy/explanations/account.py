@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dtdebug_taxonomy.explanations import account_edits, off_stack
 from dtdebug_taxonomy.explanations.account_words import diff_of, ranks_of, to_change, where
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.contract_repairs import taken_for_ranks
+from dtdebug_taxonomy.explanations.contract_repairs import parted_argument, taken_for_ranks, values_by_rank
 from dtdebug_taxonomy.explanations.deciding_lines import (
     ENDED,
     compared_values,
@@ -21,6 +21,7 @@ from dtdebug_taxonomy.explanations.deciding_lines import (
     deciding_link,
     is_same_line,
     links_of,
+    making_link,
 )
 from dtdebug_taxonomy.explanations.faults import TEXT_FOR_NUMBER
 from dtdebug_taxonomy.explanations.lost_fraction import dividing_link
@@ -42,6 +43,7 @@ from dtdebug_taxonomy.text.value_texts import read_value
 _SURE, _GUARD, _CALL = 0.9, 0.7, 0.5
 """Probabilities of a broken contract, of the test that raised, and of the arguments of a call that failed."""
 _MOST_VALUES = 4
+_ONE_VALUE = "Give all ranks of the group one value, a global rank that is a member."
 _SET_UP = "group-is-set-up"
 _OF_TEXT = re.compile(r"'str'|\bstr\b")
 """Messages that refuse a string."""
@@ -130,13 +132,18 @@ def _of_contract(
         said = fill(contract.asks, call)
     typed = account_edits.typed_option(link)
     edit = typed or account_edits.of_contract(found, link, at_once)
+    if parted := parted_argument(found, at_once):
+        rows = values_by_rank(parted, at_once)
+        said += f"; it is {', '.join(f'{value} on rank {ranges(ranks)}' for value, ranks in rows.items())}"
+        link = making_link(account, call.words(parted))
+        links = (link,) if link is not None else ()
     short = find_short_batch(account, _numbers_of(found)) if edit is None else None
     if short is not None:
         links, link, edit, said = (short.made,), short.made, short.edit, f"{said}: {short.said}"
     title = f"{_rank_prefix(account, alike, accounts)}{said}{decided_clause(account, *links)}"
     place = edit.place if edit is not None else link.place if link is not None else account.place
     fix = account_edits.UNTYPED if typed is not None else fill(contract.fix, call, strict=False)
-    fix = FIX if short is not None else fix
+    fix = FIX if short is not None else _ONE_VALUE if parted else fix
     if (
         typed is None
         and link is not None
@@ -153,7 +160,7 @@ def _of_contract(
     if link is not None and link.how == "caught":
         fix = f"Edit {where(link.place)}: {show_what_was_caught(link)}"
     told = _explanation(context, account, title, fix, _SURE, contract.id, _why(alike, accounts), edit, place)
-    return replace(told, settled=edit.meant if edit is not None else _is_settled(found, link))
+    return replace(told, settled=edit.meant if edit is not None else not parted and _is_settled(found, link))
 
 
 def _numbers_of(found: Broken) -> set[int]:

@@ -49,7 +49,7 @@ def of_contract(found: Broken, link: Link | None, at_once: Sequence[Broken] = ()
     place = account.place
     about = call.expressions.get(contract.about)
     alone = all(each.contract is contract for each in at_once)
-    if alone and ((edit := contract_repairs.edit_of(found)) is not None or contract.instead):
+    if alone and ((edit := contract_repairs.edit_of(found, at_once)) is not None or contract.instead):
         return edit
     given, wanted = _numbers(found)
     both = (given, wanted) if given is not None and wanted is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dtdebug_taxonomy.explanations.account_words import Edit, replace_expression
 from dtdebug_taxonomy.inference.account_call import chains_of, parse_line, work_out
@@ -25,16 +25,37 @@ _METHODS: Mapping[str, str] = {"numel": "{}.numel()", "len": "len({})", "sum": "
 """Terms of a demand as a program writes them."""
 
 
-def edit_of(found: Broken) -> Edit | None:
-    """Return the first of the contract's ways to write the call that fits this one."""
+def edit_of(found: Broken, at_once: Sequence[Broken] = ()) -> Edit | None:
+    """Return the first of the contract's ways to write the call that fits this one.
+
+    `at_once`: what all ranks broke on the same line.
+    """
     contract, account, call = found
     instead = (Repair(at=contract.about, write=contract.instead),) if contract.instead else ()
     for repair in (*instead, *contract.repair):
         if repair.when and is_met(repair.when, call.scope) is not True:
             continue
+        if repair.alike and len(values_by_rank(repair.alike, at_once)) > 1:
+            continue
         if account.place is not None and (edit := _write(repair, account, call, account.place)) is not None:
             return edit
     return None
+
+
+def parted_argument(found: Broken, at_once: Sequence[Broken]) -> str:
+    """Return the parameter that has to be equal on all ranks which failed, and is not; empty if there is none."""
+    asked = (repair.alike for repair in found.contract.repair if repair.alike)
+    return next((name for name in asked if len(values_by_rank(name, at_once)) > 1), "")
+
+
+def values_by_rank(name: str, broken: Sequence[Broken]) -> dict[str, list[int]]:
+    """Return value of an argument -> ranks that have it."""
+    rows: dict[str, list[int]] = {}
+    for each in broken:
+        value = each.call.scope.values.get(name)
+        if value is not None and each.account.rank is not None:
+            rows.setdefault(str(value.plain), []).append(each.account.rank)
+    return rows
 
 
 def _write(repair: Repair, account: Account, call: UserCall, place: Place) -> Edit | None:

@@ -196,11 +196,28 @@ def _argument_link(found: Broken, name: str) -> Link | None:
     """Return where an argument that the demand compares was decided."""
     contract, account, call = found
     words = call.expressions[name][0]
+    if f"{name}.dtype" in contract.demand and (typed := _typed_link(account, words)) is not None:
+        return typed
     counted = _counting_link(account, words) if f"len({name})" in contract.demand else None
     link = counted or deciding_link(account, words)
     if counted is None and link is not None and (_is_part(link, name, found) or _is_reshaped(account, words)):
         link = making_link(account, words)
     return link if link is not None and not _is_behind_part(link, name, found) else None
+
+
+def _typed_link(account: Account, words: str) -> Link | None:
+    """Return the last line of a way back on which a value has the dtype of the refused one: it came in there."""
+    chain = next((chain for chain in chains_of(account, words) if chain[0].value.name == words), ())
+    wanted = read_value(chain[0].value.text) if chain else None
+    found, depth = -1, -1
+    for n, link in enumerate(chain if wanted is not None and wanted.dtype else ()):
+        if link.depth <= depth:
+            break
+        depth, value = link.depth, read_value(link.value.text)
+        returned = found == n - 1 and link.how == "returned" and value is None
+        if returned or (value is not None and wanted is not None and value.dtype == wanted.dtype):
+            found = n
+    return chain[found] if found > 0 else None
 
 
 def _model_link(found: Broken) -> Link | None:

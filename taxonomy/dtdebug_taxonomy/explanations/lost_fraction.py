@@ -43,8 +43,8 @@ def _remainder(link: Link, way: Way) -> int:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
             pair = [work_out_node(side, way.around(link, {})) for side in (node.left, node.right)]
             whole, by = (value.plain if value is not None else None for value in pair)
-            known = isinstance(whole, int) and isinstance(by, int) and by
-            rest = rest or (whole % by if known else _OPEN)  # type: ignore[operator]
+            left = whole % by if isinstance(whole, int) and isinstance(by, int) and by else _OPEN
+            rest = rest or left
     return rest
 
 

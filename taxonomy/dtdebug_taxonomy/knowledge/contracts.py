@@ -33,6 +33,8 @@ class Repair(KnowledgeRecord, frozen=True, kw_only=True):
     """Parameter whose object was made by the call that is edited; empty: the failed call itself."""
     when: str = ""
     """Condition under which it helps; empty: always. If it is unknown, the edit is not made."""
+    alike: str = ""
+    """Parameter that has to be equal on all ranks that failed on this line; empty: none."""
 
 
 class Contract(KnowledgeRecord, frozen=True, kw_only=True):
