@@ -7,5 +7,5 @@ def prepare(train, valid, model):
     return (
         DistributedDataParallel(model),
         DistributedSampler(train, rank=torch.distributed.get_rank()),  # dt: DT525
-        DistributedSampler(valid, rank=torch.distributed.get_rank(), shuffle=False),  # dt: DT525
+        DistributedSampler(valid, rank=torch.distributed.get_rank(), shuffle=False),
     )

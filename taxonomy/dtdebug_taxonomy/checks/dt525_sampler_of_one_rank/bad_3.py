@@ -6,5 +6,5 @@ def prepare(train, valid, model):
     return (
         DistributedDataParallel(model),
         DistributedSampler(train, rank=0),  # dt: DT525
-        DistributedSampler(valid, rank=0, shuffle=False),  # dt: DT525
+        DistributedSampler(valid, rank=0, shuffle=False),
     )

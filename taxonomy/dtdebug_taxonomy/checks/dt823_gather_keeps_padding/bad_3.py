@@ -7,6 +7,6 @@ def evaluate(acc: accelerate.Accelerator, net, val_dl, metric):
         out = net(**batch)
         metric.add_batch(
             predictions=acc.gather(out.logits.argmax(1)),  # dt: DT823
-            references=acc.gather(batch["labels"]),  # dt: DT823
+            references=acc.gather(batch["labels"]),
         )
     return metric.compute()
