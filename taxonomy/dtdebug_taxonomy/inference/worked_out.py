@@ -19,6 +19,7 @@ Around = Mapping[str, Value]
 _MADE = re.compile(r"(?:new_)?(?:empty|zeros|ones|rand|randn|full|randint)$")
 _LIKE = re.compile(r"(?:empty|zeros|ones|rand|randn|full)_like$")
 _SAME = frozenset({"contiguous", "clone", "detach", "float", "half", "double", "long", "int", "to", "cpu", "cuda"})
+_WRAPS = frozenset({"Parameter", "Buffer"})
 _MOST, _DEEPEST = 10**12, 40
 
 
@@ -82,8 +83,8 @@ def _of_call(node: ast.Call, inner: Callable[[ast.expr], Value | None], around: 
     given = [inner(each) for each in node.args]
     if name in {"get_rank", "get_world_size"} and not node.args and not node.keywords:
         return around.get(f"__{name.removeprefix('get_')}__")
-    if _LIKE.search(name) or (owner is not None and owner.kind == "tensor" and name in _SAME):
-        return given[0] if _LIKE.search(name) and given else owner
+    if _LIKE.search(name) or name in _WRAPS or (owner is not None and owner.kind == "tensor" and name in _SAME):
+        return given[0] if (_LIKE.search(name) or name in _WRAPS) and given else owner
     if _MADE.search(name):
         return _tensor(given, node)
     numbers = [n for value in given if (n := _plain(value)) is not None]
