@@ -17,6 +17,7 @@ _ONE = re.compile(r"(?:[a-zA-Z][\w.-]*:)?1")
 _BIND = re.compile(r"(gres/)?gpu:(single|per_task):1|(single|per_task):1")
 _OTHERWISE = ("--tres-bind", "--gpu-bind")
 _SET = ("torch.cuda.set_device",)
+_JAX = "jax.distributed.initialize"
 
 
 def check(script: Script) -> Iterator[Hit]:
@@ -52,6 +53,9 @@ def _device_line(code: Code) -> int | None:
     """Return the line in which a program selects the device of its local rank; None if it may not."""
     if "device_count" in code.text or "CUDA_VISIBLE_DEVICES" in code.text:
         return None
+    for call in code.calls(_JAX):  # takes the device of the local rank unless it is told otherwise
+        if not any(k.arg in {"local_device_ids", None} for k in call.keywords):
+            return code.text.place(code.span(call).start).line
     for call in code.calls(*_SET):
         given = code.argument(call, "device", 0)
         if given is not None and rank(code, given) == "local":

@@ -1,0 +1,4 @@
+import jax
+
+jax.distributed.initialize()
+print(jax.local_devices())

@@ -1,0 +1,3 @@
+#!/bin/bash
+CUDA_VISIBLE_DEVICES=2,3  # dt: DT927
+python train.py

@@ -1,0 +1,4 @@
+MASTER_ADDR=$(hostname)
+MASTER_PORT=29501
+export MASTER_ADDR MASTER_PORT
+python train.py
