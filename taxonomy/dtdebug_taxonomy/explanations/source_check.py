@@ -11,6 +11,7 @@ from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for, with_diff
 from dtdebug_taxonomy.explanations.ranked_causes import reason_of
+from dtdebug_taxonomy.inference.conditions import goes_on
 from dtdebug_taxonomy.inference.finding import LIKELY, POSSIBLE, Finding
 from dtdebug_taxonomy.inference.message_edits import LISTED
 from dtdebug_taxonomy.inference.ranks_apart import SIZES
@@ -130,12 +131,18 @@ def _explanation(context: Context, f: SourceFinding, probability: float, other: 
 def explain_shown(context: Context) -> Iterator[Explanation]:
     """Yield what is wrong in the shown source or command, if its symptom is one that the failure may have."""
     likely = {code for code, p in context.ranking.symptoms.items() if p >= POSSIBLE}
-    found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity in _WRONG)
+    found = (h for h in _fitting(context) if h.hit.severity in _WRONG)
     if (first := next((h for h in found if not likely.isdisjoint(h.hit.check.symptom)), None)) is not None:
         check, leading = first.hit.check, next(iter(context.ranking.symptoms))
         fits = leading in check.symptom and check.precision in _SURE
         symptom = leading if fits else next(code for code in check.symptom if code in likely)
         yield _of_shown(context, first, symptom, LIKELY if fits else _PROBABILITY)
+
+
+def _fitting(context: Context) -> Iterator[ShownHit]:
+    """Yield the hits in the shown source whose effect is not ruled out by how the failure shows."""
+    hits = hits_in_shown(context.incident.snapshot)
+    return (h for h in hits if not goes_on(h.hit.check.symptom, context.findings))
 
 
 def explain_hint(context: Context) -> Iterator[Explanation]:
@@ -154,8 +161,8 @@ def is_shown_fault(snapshot: Snapshot, found: Explanation) -> bool:
 
 
 def explain_beside(context: Context) -> Iterator[Explanation]:
-    """Yield what a check finds there, whatever the failure is."""
-    found = (h for h in hits_in_shown(context.incident.snapshot) if h.hit.severity != "hint")
+    """Yield what a check finds there, whatever the failure is, unless it keeps a job from starting that runs."""
+    found = (h for h in _fitting(context) if h.hit.severity != "hint")
     if (first := next(found, None)) is not None:
         yield _of_shown(context, first, first.hit.check.symptom[0], _PROBABILITY)
 

@@ -8,9 +8,11 @@ from functools import lru_cache
 
 import msgspec
 
+from dtdebug_taxonomy.checks import load
 from dtdebug_taxonomy.incident import Incident
 from dtdebug_taxonomy.inference import from_snapshot
 from dtdebug_taxonomy.inference.combined import combine_findings
+from dtdebug_taxonomy.inference.conditions import goes_on
 from dtdebug_taxonomy.inference.finding import READ, SIMILAR, SIMILAR_CAUSE, SIMILAR_FIX, Finding, Source, from_hit
 from dtdebug_taxonomy.inference.from_measurements import (
     is_of_any_library,
@@ -20,6 +22,7 @@ from dtdebug_taxonomy.inference.from_measurements import (
     of_source,
     of_watch,
 )
+from dtdebug_taxonomy.inference.shown_source import SHOWN
 from dtdebug_taxonomy.knowledge.loader import Knowledge
 from dtdebug_taxonomy.knowledge.schema import Evidence
 from dtdebug_taxonomy.logs.relevance import Bearing, is_explained
@@ -85,6 +88,13 @@ def _of_those_who_waited(
     hang = cues.get("manifestation", {}).get("hang")
     if hang is not None and hang.source == "printed" and hang.line > first.line:
         _drop(cues, "manifestation", "hang")
+
+
+def _drop_opposed(evidence: dict[str, Finding], known: tuple[Finding, ...]) -> None:
+    """Drop findings of checks in the shown source that keep a job from starting, if it is known to run."""
+    for name, f in [*evidence.items()]:
+        if f.source == "checked" and f.file == SHOWN and goes_on(load()[f.check].symptom, known):
+            del evidence[name]
 
 
 def _of_followers(knowledge: Knowledge, evidence: dict[str, Finding], verdict: Verdict | None) -> None:
@@ -178,6 +188,7 @@ def collect(knowledge: Knowledge, incident: Incident, answers: Mapping[str, str]
         if _is_value(knowledge, key, value):
             known[key] = Finding(evidence=key, values=(value,), source="answered")
 
+    _drop_opposed(evidence, tuple(known.values()))
     words_alone = not any(f.source in {"printed", "exception", "checked", "measured"} for f in evidence.values())
     similar = _as_a_whole(knowledge, incident, words_alone=words_alone)
     findings = (*evidence.values(), *known.values(), *similar)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dtdebug_taxonomy.inference.finding import Finding
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -34,3 +34,15 @@ def sentence(knowledge: Knowledge, title: str, needs: Needs, against: Finding) -
     wanted = " or ".join(labels[v] for v in needs[against.evidence])
     seen = " and ".join(labels[v] for v in against.values)
     return f"Ruled out: {title[:1].lower()}{title[1:]}. That goes with {wanted}; here: {seen}."
+
+
+_RUNS = frozenset({"slow", "wrong_numbers", "wrong_placement"})
+"""Ways in which a failure shows while the program runs."""
+_NO_START = ("A.", "B.1", "B.2", "C.", "D.1.9")
+"""Beginnings of the symptoms of a job that does not start."""
+
+
+def goes_on(codes: Iterable[str], findings: Iterable[Finding]) -> bool:
+    """True if the program is known to run on, and the symptoms are those of a job that does not start."""
+    shown = next((f for f in findings if f.evidence == "manifestation" and f.values), None)
+    return shown is not None and _RUNS.issuperset(shown.values) and all(code.startswith(_NO_START) for code in codes)

@@ -19,6 +19,9 @@ _PYTHON, _SHELL = frozenset({"python", "py", "python3"}), frozenset({"bash", "sh
 _DIFFS = frozenset({"diff", "patch"})
 _SCRIPT = re.compile(r"#!\s{0,2}/\S{0,60}\b(?:ba|z|k|da)?sh\b|#SBATCH ")
 """Beginning of a script, which people show without fences too."""
+_ASSIGNED = re.compile(r"\s{0,8}(?:export )?[A-Z][A-Z0-9_]{1,40}=(?:[^\s=(][^\s]{0,200})?\s{0,4}(?:#.{0,200})?$")
+_COMMAND = re.compile(r"\s{0,8}(?:[A-Z][A-Z0-9_]{1,40}=\S{1,80} ){0,8}[a-z][\w./-]{1,80}(?: [^\n]{0,600})?\\$")
+"""Rows of a script that shows no other sign of one: an assignment alone, and a command that is continued."""
 _USUAL = {
     "torch": "import torch",
     "dist": "import torch.distributed as dist",
@@ -190,8 +193,26 @@ def _blocks(rows: list[str]) -> Iterator[tuple[int, str, list[str]]]:
             end = next((i for i in range(at + 1, len(rows)) if not rows[i].strip() or _FENCE.match(rows[i])), len(rows))
             yield at, "sh", rows[at:end]
             at = end
+        elif _ASSIGNED.match(rows[at]) and (end := _end_of_script(rows, at)) > at:
+            yield at, "sh", rows[at:end]
+            at = end
         else:
             at += 1
+
+
+def _end_of_script(rows: list[str], start: int) -> int:
+    """Return the end of a script of assignments and then commands over several rows; or 0."""
+    end = at = start
+    while at < len(rows) and at - start < _MOST_ROWS:
+        row = rows[at]
+        if _COMMAND.match(row):
+            while at + 1 < len(rows) and rows[at].rstrip().endswith("\\"):
+                at += 1
+            end = at + 1
+        elif row.strip() and not (_ASSIGNED.match(row) or row.lstrip().startswith("#")):
+            break
+        at += 1
+    return end if end > start else 0
 
 
 def _imports(body: str, more: tuple[str, ...] = ()) -> str:

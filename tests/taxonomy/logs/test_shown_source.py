@@ -441,3 +441,44 @@ def test_what_failed_to_build_before_a_step_explains_no_later_exception() -> Non
     for output, there in ((built + step + ended, False), (built + ended, True)):
         found = collect(load(), Incident(Snapshot(output=output)))
         assert ("build-tool-command-failed" in {f.evidence for f in found}) == there
+
+
+_OPEN = """```bash
+srun --nodes=2 --ntasks-per-node=1 bash -c 'torchrun \\
+   --nnodes 2 \\
+   --nproc-per-node 8 \\
+"""
+
+
+def test_an_excerpt_that_is_cut_within_a_quote_proves_nothing():
+    assert () == hits_in_shown(Snapshot(situation=_OPEN))
+    closed = _OPEN.replace("bash -c 'torchrun \\", "torchrun")
+    assert "DT924" in {found.hit.check.id for found in hits_in_shown(Snapshot(situation=closed))}
+
+
+def test_a_script_finds_the_only_program_that_the_post_shows():
+    script = (
+        "```bash\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=4\n#SBATCH --gpus-per-task=1\nsrun python go.py\n```\n"
+    )
+    program = "```python\nimport jax\n\njax.distributed.initialize()\n```\n"
+
+    assert ["DT921"] == [f.hit.check.id for f in hits_in_shown(Snapshot(situation=script + program))]
+    assert () == hits_in_shown(Snapshot(situation=script + program + program.replace("jax.d", "print(1)\njax.d")))
+
+
+def test_a_script_without_a_fence_is_read_from_its_first_assignment():
+    script = "NNODES=2\nNPROC_PER_NODE=4\nswift sft \\\n  --model m \\\n  --lora\n"
+    said = f"This is how I start it:\n----\n{script}----\nIt fails."
+    found = hits_in_shown(Snapshot(situation=said))
+
+    assert [("DT927", 3)] == [(f.hit.check.id, f.line) for f in found]
+    assert "NNODES and NPROC_PER_NODE are variables" in found[0].hit.message
+
+
+def test_what_keeps_a_job_from_running_explains_none_that_is_slow():
+    broken = "```bash\ntorchrun --standalone\n  --nproc-per-node 8 train.py\n```\n"
+    slow = diagnose(load(), Snapshot(situation=f"Eight GPUs are not faster than one, training is slow.\n{broken}"))
+    ended = diagnose(load(), Snapshot(situation=f"It ends with an error at start on eight GPUs.\n{broken}"))
+
+    assert not any("DT924" in r.means for a in slow.advice for r in a.because)
+    assert any("DT924" in r.means for a in ended.advice for r in a.because)
