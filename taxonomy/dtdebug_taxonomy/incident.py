@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -19,8 +20,8 @@ from dtdebug_taxonomy.text.comparisons import Condition, Regression
 from dtdebug_taxonomy.text.contrasts import Contrast, find_contrasts
 from dtdebug_taxonomy.text.discoveries import Discovery, find_discovery
 from dtdebug_taxonomy.text.distributed_signs import is_distributed, speaks_of_several
-from dtdebug_taxonomy.text.pattern_matcher import clip_lines
-from dtdebug_taxonomy.text.phrase_table import in_english
+from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
+from dtdebug_taxonomy.text.phrase_table import in_english, spoken_phrases
 
 
 class Prose:
@@ -115,7 +116,16 @@ class Incident:
         """Differences between runs that work and runs that do not: in tables and lists of settings, then in words."""
         words, output = self.prose.text, self.snapshot.output
         pasted = (*find_in_tables(words), *find_in_blocks(words), *find_in_tables(output), *find_in_blocks(output))
-        return (*pasted, *find_bounds(f"{words}\n{output}"), *find_contrasts(words))
+        return (*pasted, *find_bounds(f"{words}\n{output}"), *(find_contrasts(words) or self._foreign_contrasts()))
+
+    def _foreign_contrasts(self) -> Iterator[Contrast]:
+        """Yield what the phrases of another language contrast, with the user's own words."""
+        rows = spoken_phrases(self.prose.text)
+        for found in find_contrasts(in_english(self.prose.text)) if rows else ():
+            row = rows[found.line - 1]
+            yield found._replace(
+                line=row.line, words=plain(clip_lines(self.prose.text).split("\n")[row.line - 1])[:200]
+            )
 
     @cached_property
     def message(self) -> MessageAdvice | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dtdebug_taxonomy.explanations.context import Context
 from dtdebug_taxonomy.explanations.model import Explanation, Reason, explanation_for
 from dtdebug_taxonomy.inference.next_step import BISECT, Next
-from dtdebug_taxonomy.text.comparisons import Condition, Regression
+from dtdebug_taxonomy.text.comparisons import NEWER_CODE, Condition, Regression
 from dtdebug_taxonomy.text.contrasts import UNNAMED, Contrast
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
@@ -40,6 +40,7 @@ _CUT = (
     ("data", "the samples: each rank has its own"),
 )
 """Kind of parallelism -> what it cuts."""
+_MEMORY = "D.1.2"
 _SLOW = "D.2.3"
 """Symptom of which a number of devices is no factor, but the complaint."""
 _RESUMES = lazy_re(r"(?i)\b(?:un)?interrupt|\bunbroken|\bresum|\brestart|\bre-?load")
@@ -180,6 +181,12 @@ def _of_factor(c: Contrast, symptom: str, second: Contrast | None = None) -> Exp
         return _of_split(c, symptom)
     elif c.kind == "count":
         fix = f"Go on {good} for now. Then look at what only several have: their exchange, and what each rank does."
+        if symptom == _MEMORY and c.factor != "node":
+            fix = (
+                "Look at what a GPU holds only beside others: gradient buckets (DDP), whole blocks that are gathered"
+                " (FSDP, ZeRO-3: a module that no wrap policy names is gathered at once), a copy of the model that each"
+                " process loads, other ranks on the same GPU."
+            )
     return explanation_for(
         symptom,
         f"{_DIFFERS}{_sentence(c)}{more}",
@@ -300,6 +307,8 @@ def _stated_reason(evidence: str, means: str, pair: Regression | Condition) -> R
 def _of_regression(pair: Regression, symptom: str) -> Explanation:
     """Return the advice to go back and see what changed: a release, an update, a commit."""
     if not pair.package:  # a commit or pull request, or an update
+        if pair.bad == NEWER_CODE:
+            return _of_newer_code(pair, symptom)
         return _of_update(pair, symptom) if pair.good else _of_change(pair, symptom)
     works = f"{pair.package} {pair.good}" if pair.good else f"the {pair.package} from before"
     return explanation_for(
@@ -327,6 +336,20 @@ def _of_update(pair: Regression, symptom: str) -> Explanation:
         _COMPARED,
         _stated_reason("changed-by-update", "The user names an update since which it fails.", pair),
         pattern="fix dependency version",
+        effort="reinstall",
+    )
+
+
+def _of_newer_code(pair: Regression, symptom: str) -> Explanation:
+    return explanation_for(
+        symptom,
+        f"{_DIFFERS}{pair.good} works, {pair.bad} does not",
+        "Nothing else differs between the two runs, as far as is told.",
+        f"Go back to {pair.good}, so that you can go on. Then see whether a newer commit corrects it; else `git bisect`"
+        " between the two names the commit, for a report.",
+        _COMPARED,
+        _stated_reason("changed-by-update", "The user names an update since which it fails.", pair),
+        pattern="fix framework version",
         effort="reinstall",
     )
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.outcomes import outcome_of
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _WORKS = (
@@ -227,6 +228,15 @@ _BEFORE_IT = lazy_re(
     r"(?:worked|works|ran|was fine|were fine|did not|didn't|had no)\b"
     r"|\b(?:worked|ran|was fine|were fine|had worked)(?: well| fine)? (?:before|until then)\b"
 )
+_CODE = r"(?:code|version|release|commit|branch|checkout|image|build|main|master|repo\w{0,6}|source)"
+_OLD = lazy_re(
+    rf"(?i)\b(?:the |an? |my |our )?(?P<old>(?:old(?:er)?|previous|former|earlier) {_CODE}"
+    rf"|{_CODE} (?:from|of) (?:before|last \w{{3,6}}|(?:a|some|\w{{2,5}}) (?:days?|weeks?|months?) ago|yesterday))\b"
+)
+_NEW = lazy_re(
+    rf"(?i)\b(?P<new>(?:new(?:er|est)?|latest|current|updated) {_CODE}|(?:git )?pull(?:ed|ing)?\b"
+    rf"|updated? (?:the )?{_CODE})"
+)
 _WITHOUT_IT = lazy_re(
     r"(?i)\b(?:older|earlier|previous|before|prior to|revert\w{0,3}|without it|one commit (?:back|earlier))\b"
 )
@@ -250,6 +260,10 @@ class _Mention(NamedTuple):
     """The release from which it was upgraded, if it is named."""
 
 
+NEWER_CODE = "the newer code"
+"""Name of the state that fails, where only an old and a new one of the code are told apart."""
+
+
 class Regression(NamedTuple):
     """A package of which one release works."""
 
@@ -268,7 +282,7 @@ def find_regression(situation: str) -> Regression | None:
     if (update := _by_update(text)) is not None:
         return update
     if not _ANY.search(text):
-        return _by_change(text)
+        return _by_change(text) or _by_old_code(text)
     upgrade = _upgrade_in(text)
     good, bad, unsaid = _by_outcome(text, upgrade.release if upgrade else "")
     if upgrade is not None and upgrade.before:
@@ -279,7 +293,7 @@ def find_regression(situation: str) -> Regression | None:
     if bad is None and good is not None and unsaid is not None and unsaid.package == good.package:
         bad = unsaid
     if bad is None or (good is None and upgrade is None) or (good is not None and good.release == bad.release):
-        return None
+        return _by_old_code(text)
     package = bad.package or (good.package if good else "")
     if not package and good is None and _FROM.search(text) and _GOOD.search(text):
         return _release_alone(text, bad)
@@ -296,6 +310,19 @@ def _by_update(text: str) -> Regression | None:
         return None
     thing = " ".join(plain(found["did"] or found["thing"]).split())
     return Regression("", "the one before", thing, plain(found[0]), text.count("\n", 0, found.start()) + 1)
+
+
+def _by_old_code(text: str) -> Regression | None:
+    """The newer code since which it fails, where a clause says that the old one works."""
+    new = _NEW.search(text)
+    for found in _OLD.finditer(text) if new is not None else ():
+        ends = [m.start() for m in _CLAUSE.finditer(text, found.end())] or [len(text)]
+        begins = [m.end() for m in _CLAUSE.finditer(text, 0, found.start())] or [0]
+        clause = text[begins[-1] : ends[0]]
+        if outcome_of(clause, None) and new is not None and _BAD.search(text):
+            old, line = " ".join(plain(found["old"]).split()), text.count("\n", 0, found.start()) + 1
+            return Regression("", f"the {old}", NEWER_CODE, plain(" ".join(clause.split()))[:200], line)
+    return None
 
 
 def _release_alone(text: str, bad: _Mention) -> Regression:

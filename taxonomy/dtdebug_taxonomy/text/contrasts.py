@@ -93,6 +93,22 @@ _BARE = lazy_re(
     r"(?i)^\W*(?:but |and |while )?(?:with|at|for) (?P<value>\d{1,6}),? (?:it|this|that|everything|all|the)\b"
 )
 """The other value of the option that the sentence before names: "with 1 it is normal"."""
+_NOT_WITH = lazy_re(r"(?i)^\W*(?:but |and )?not (?:with|on|for|at|if (?:I|we) use) (?:only )?(?P<value>\d{1,6})\W*$")
+"""The same after a failure: "hangs with 4, but not with 2"."""
+_NAMED = (
+    r"[`'\"]{{0,2}}(?P<{0}>(?:--?[a-z][\w-]{{2,40}}|[A-Za-z][a-z0-9]{{0,30}}(?:_\w{{1,30}}){{1,6}})"
+    r"(?:[ =][\w.,:]{{1,24}}(?=[`'\"]))?)"
+)
+_UNSET = lazy_re(
+    r"(?i)\b(?:if|when|whenever|unless|as long as|because)\b[^.;\n]{0,40}?"
+    r"(?:(?:(?:do|does|did|have|is|was)(?: not|n['\u2019]t)|forget to|forgot to|without) "
+    r"(?:set(?:ting)?|pass(?:ing)?|giv(?:e|ing)|specify(?:ing)?|export(?:ing)?|us(?:e|ing)|add(?:ing)?)"
+    rf" (?:the )?(?:\w{{2,12}} )?{_NAMED.format('thing')}"
+    rf"|{_NAMED.format('thing2')}[`'\"]{{0,2}} (?:is|was|are|were) (?:not|n['\u2019]t|un)[ -]?"
+    r"(?:set|given|passed|exported|specified)\b)"
+)
+"""Setting that is missing where it fails."""
+_BUG = lazy_re(r"(?i)\bbugs?\b")
 _ONLY = lazy_re(
     r"(?i)\bonly(?: (?:ever|occurs?|happens?|appears?|fails?|hangs?|crashes|shows? up|breaks|seen))?"
     r" (?P<how>with|when|if|on|for|in|under|after|while) (?P<thing>[^\n,.;:!?()]{3,80}?)(?: (?:it|this"
@@ -133,6 +149,7 @@ def find_contrasts(text: str) -> tuple[Contrast, ...]:
         *_then_and_now(text, clauses),
         *_changes(text),
         *_only(text, clauses),
+        *_unset(text),
         *_instead(text),
         *_differences(text, clauses),
     ]
@@ -154,6 +171,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
     carried: tuple[Setting, ...] = ()
     last: tuple[Setting, ...] = ()
     named: Setting | None = None
+    counted: Setting | None = None
     for end, stop in (*((m.start(), m[0]) for m in _BREAK.finditer(text)), (len(text), "\n")):
         part = text[start:end]
         hard = stop[:1] in _HARD
@@ -161,10 +179,13 @@ def _clauses(text: str) -> Iterator[_Clause]:
         if works is not None:
             whole = text[begin:end]
             settings = (*settings_of(whole, begin), *carried)
-            settings = settings or _other_value(whole, begin, named) or (last if _GOES_ON.match(whole) else ())
+            other = _other_value(whole, begin, named, counted)
+            bare = other if _NOT_WITH.match(whole) else ()  # "but not on 8" names no part
+            settings = bare or settings or other or (last if _GOES_ON.match(whole) else ())
             yield _Clause(begin, whole, works, settings)
             last = settings
             named = next((s for s in settings if s.kind == "option"), named)
+            counted = max((s for s in settings if s.kind in {"option", "count"}), key=lambda s: s.at, default=counted)
         elif _RATE.search(part) is not None:
             whole = text[begin:end]
             yield _Clause(begin, whole, None, (*settings_of(whole, begin), *carried))
@@ -182,9 +203,11 @@ def _clauses(text: str) -> Iterator[_Clause]:
             before = None
 
 
-def _other_value(clause: str, at: int, named: Setting | None) -> tuple[Setting, ...]:
-    """Return the bare number at the beginning of a clause as another value of the option named last."""
+def _other_value(clause: str, at: int, named: Setting | None, last: Setting | None) -> tuple[Setting, ...]:
+    """Return the bare number of a clause as another value: of the option named before, or of what is named last."""
     found = _BARE.match(clause)
+    if found is None and (found := _NOT_WITH.match(clause)) is not None:
+        named = last
     if found is None or named is None or not re.fullmatch(r"(?:> )?\d{1,6}", named.value):
         return ()
     return (named._replace(value=found["value"], at=at + found.start("value")),)
@@ -348,6 +371,18 @@ def _only(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:
         kind: Kind = "part"
         values = (f"only {how} {thing}", "") if works else ("", f"only {how} {thing}")
         yield contrast_at(text, kind, thing.lower(), values, (c.at + found.start(), c.at + found.end()))
+
+
+def _unset(text: str) -> Iterator[Contrast]:
+    """Yield the setting without which it fails, as the writer says of the sentence that states the failure."""
+    for m in islice(_UNSET.finditer(text), 8):
+        begin = max(text.rfind(c, 0, m.start()) for c in "\n.!?") + 1
+        end = _END.search(text, m.end())
+        stop = end.start() if end is not None else len(text)
+        fails = outcome_of(text[begin:stop], None) is False or _BUG.search(text, begin, stop)
+        if fails and text[stop : stop + 1] != "?":
+            thing = plain(m["thing"] or m["thing2"])
+            yield contrast_at(text, "part", thing, ("on", "off"), (begin, stop))
 
 
 def _differences(text: str, clauses: Iterable[_Clause]) -> Iterator[Contrast]:

@@ -33,7 +33,7 @@ _GOES = (
     r"work(?:s|ed|ing)?|(?<!as )well|fine|right(?=\W*$)|correct(?:ly)?|normal(?:ly)?|stable|smoothly|properly"
     r"|good(?=\W*$)|ok(?:ay)?(?=\W*$)|as (?:expected|usual)|perfectly|identical(?=\W*$)|like a charm|converge[sd]?"
     r"|succe(?:ed|ss)\w{0,4}|pass(?:es|ed)|complete[sd]?|finish(?:es|ed)?|proceeds?"
-    r"|(?<!% )progress(?:es)?(?! bar)|improve[sd]?|learns?|learned|learning(?![ _-]rate)"
+    r"|(?<!% )progress(?:es)?(?! bar)|improve[sd]?|fits(?! the)|learns?|learned|learning(?![ _-]rate)"
     r"|(?:goes|went|go|gets?|got) (?:past|through|further)|exits? cleanly"
     r"|keeps? (?:going|running|training)|(?:starts|comes) up"
     r"|(?:loss|perplexity|error) (?:\w{2,8} )?(?:decreases?|decreased|drop(?:s|ped)|falls|fell|goes down|went down"

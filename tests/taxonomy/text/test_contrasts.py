@@ -213,3 +213,50 @@ def test_the_second_gpu_is_not_two():
     said = "All losses become nan if I use the 2nd GPU. It runs well when I use the 1st GPU."
 
     assert [] == [c for c in find_contrasts(said) if c.kind == "count"]
+
+
+@pytest.mark.parametrize(
+    ("said", "factor"),
+    [
+        ("If I do not set `OMPI_MCA_btl=tcp` the run crashes on the second host.", "OMPI_MCA_btl=tcp"),
+        ("It hangs whenever TORCH_NCCL_BLOCKING_WAIT is not set.", "TORCH_NCCL_BLOCKING_WAIT"),
+        ("There is a bug if you don't pass --local-batch to the evaluation.", "--local-batch"),
+    ],
+)
+def test_a_setting_that_is_missing_where_it_fails_makes_the_difference(said, factor):
+    found = find_contrasts(said)[0]
+
+    assert ("part", factor, "on", "off") == (found.kind, found.factor, found.good, found.bad)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Does it hang if OMP_NUM_THREADS is not set?",
+        "The default is used if OMP_NUM_THREADS is not set.",
+        "If I do not set a seed the numbers differ a little.",
+    ],
+)
+def test_a_setting_without_a_failure_makes_no_difference(said):
+    assert () == find_contrasts(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "good", "bad"),
+    [
+        ("The export under FSDP2 gets stuck on 16 nodes but not on 8", "count", "8", "16"),
+        ("Resuming crashes with --pipeline-size 4, but not with 2.", "option", "2", "4"),
+    ],
+)
+def test_a_bare_number_is_another_value_of_what_was_named_last(said, kind, good, bad):
+    found = find_contrasts(said)[0]
+
+    assert (kind, good, bad) == (found.kind, found.good, found.bad)
+
+
+def test_a_contrast_in_another_language_is_read_by_its_phrases():
+    said = "单卡能训练。换成多卡就出现 OOM。"
+    found = diagnose(load(), Snapshot(situation=said)).advice[0]
+
+    assert "What differs: 1 GPU works, several GPUs do not" == found.title
+    assert said == found.because[0].words

@@ -205,3 +205,20 @@ def test_learning_slower_is_not_running_slower(said):
 
     assert not any(r.evidence == "throughput_vs_one_device" for a in found for r in a.because)
     assert "too-little-work-per-device" not in [a.cause for a in found]
+
+
+@pytest.mark.parametrize(
+    ("said", "good"),
+    [
+        ("I pulled this morning and now saving fails. With the previous version it works.", "the previous version"),
+        ("The newest code crashes at start. The checkout from last week runs fine.", "the checkout from last week"),
+    ],
+)
+def test_old_and_new_code_are_told_apart_without_numbers(said, good):
+    found = find_regression(said)
+
+    assert (good, "the newer code") == (found.good, found.bad)
+
+
+def test_old_code_that_fails_too_is_no_regression():
+    assert find_regression("I pulled the new code. The old code fails in the same way.") is None
