@@ -78,7 +78,7 @@ def add_known_cause(context: Context, found: Explanation, ranked: Sequence[Expla
 
 def _explanation(context: Context, found: Discovery) -> Explanation:
     if found.cause and found.remedy:
-        fix = f"What worked there: {found.remedy}."
+        fix = f"The remedy named there: {found.remedy}."
     elif found.cause:
         fix = "Undo or leave out what is named there, and change nothing else."
     else:

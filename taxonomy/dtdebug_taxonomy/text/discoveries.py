@@ -67,13 +67,25 @@ _FOUND = lazy_re(
 )
 _CAUSED = lazy_re(
     r"(?i)\b(?:it|this|that|the (?:hang|error|problem|issue|crash|deadlock|nans?|slowdown|freeze|failure|oom)) "
-    r"(?:is|was|were) (?:in fact |actually |indeed )?(?:caused by|due to|because of|triggered (?:by|when|if))\s"
-    r"(?P<thing>.+)"
+    r"(?:(?:is|was|were) (?:in fact |actually |indeed )?(?:caused by|due to|because of|triggered (?:by|when|if))"
+    r"|(?:comes|came|stems|stemmed|results|resulted) from)\s(?P<thing>.+)"
 )
 _TO_BLAME = lazy_re(
     r"(?i)^(?P<thing>.{3,160}?) (?:was|were|is|are) (?:the (?:real |actual )?(?:culprit|root cause|cause|offender)"
     r"|to blame|responsible for (?:it|this|the \w{3,12}))\b"
 )
+_BECAUSE = lazy_re(r"(?i)^(?P<what>.{8,200}?),? because (?P<thing>(?!of\b).+)")
+"""Reason that a sentence gives: it counts for what the same sentence says goes wrong."""
+_TOO_FEW = lazy_re(
+    r"(?i)\b(?:sees?|finds?|uses?|gets?|starts?|runs? on|trains? on|takes?)\b[^,;.]{0,12} "
+    r"(?:only|just) (?:one|1|a single|part)\b"
+    r"|\bonly (?:one|1|a single) (?:gpu|device|process|node|rank|task)\b"
+)
+_NAMES_CODE = lazy_re(r"`|\w\(\)|[a-z]\w*\.[a-z]\w|\w_\w|(?<!\w)--[a-z]")
+_REPEATS = lazy_re(
+    r"(?i)\b(?:error|exception|message|traceback|above|below|it (?:fails|hangs|crashes)|I (?:want|need|have|am))\b"
+)
+"""Words of a reason that names no cause."""
 _CAUSES = (_PAST, _CULPRIT, _DOWN_TO, _BISECT, _FOUND, _CAUSED, _TO_BLAME)
 _SOLVED_FIRST = lazy_re(
     r"(?i)^(?:\W{0,4}(?:edit|update|solution|solved|resolved)\d?\W{1,4})?(?:it is |it's |this is |I |we |now "
@@ -95,7 +107,8 @@ _DID_IT = lazy_re(
 )
 _BY = lazy_re(
     rf"(?i)\b(?:fixed|solved|resolved|worked around|circumvented|cured|got around"
-    rf"|got rid of)(?: {_FAILURE})?(?: for (?:me"
+    rf"|got rid of|can (?:be )?(?:overrid\w{{1,3}}|avoid(?:ed)?|prevent(?:ed)?|fix(?:ed)?|solved?|circumvent(?:ed)?))"
+    rf"(?: {_FAILURE})?(?: for (?:me"
     r"|us|now))? (?:by|with|through|via|using)\s(?P<thing>.+)"
 )
 _HELD = lazy_re(r"(?i)\b(?:keep(?:s|ing)?|kept|hold(?:s|ing)?|held|leave|left|stays?|remains?)\b[^,;]{0,50}$")
@@ -178,6 +191,14 @@ _BEGINS = lazy_re(
     r"(?:If|When|Once|After|With|Without|By|As|The|A|An|My|Our|It|We|This|Everything|[A-Z][a-z]{2,14}ing)\b"
 )
 """First words of a sentence that are no names."""
+_SO = lazy_re(r"(?i), so\b")
+_ASIDE = lazy_re(r" \([^()]{0,200}\)")
+_CODE = lazy_re(r"`[^`\n]{1,200}`")
+_PLACE = lazy_re(
+    r"(?i)\b(?P<how>if|when|once|after|by) (?:in|at|inside) (?=\S{0,60}[./_])\S{1,80}(?: line \d{1,5})?,?"
+    r" (?=I\b|we\b|you\b)"
+)
+"""Place of an edit before its subject: "if in train.py we change"."""
 _CUT = lazy_re(r"[;,](?=\s)|\s[\u2013\u2014-]\s|\s\(")
 
 
@@ -237,7 +258,22 @@ def _cause_in(sentence: str, *, solved: bool) -> str:
         if _HEDGED_THING.search(thing[:_FULL]) or _NOT_IT.match(thing) or len(thing.split()) < _LEAST - 1:
             continue
         return thing
-    return ""
+    return _reason_in(sentence)
+
+
+def _reason_in(sentence: str) -> str:
+    """Return the reason that a sentence gives for what goes wrong, or nothing."""
+    found = _BECAUSE.search(sentence)
+    if found is None or _HEDGE.search(found["what"]):
+        return ""
+    if outcome_of(found["what"], None) is not False and _TOO_FEW.search(found["what"]) is None:
+        return ""
+    thing = _clip(_ASIDE.sub("", found["thing"]))
+    if _HEDGED_THING.search(thing[:_FULL]) or _REPEATS.search(thing) or len(thing.split()) < _LEAST:
+        return ""
+    if _NAMES_CODE.search(thing) is None or outcome_of(thing, None) is False:
+        return ""  # what is a failure itself, or names no part of a program, is part of the complaint
+    return thing
 
 
 def _begin(sentence: str, end: int, breaks: Sequence[str]) -> int:
@@ -255,7 +291,19 @@ def _after_solved(rows: Sequence[tuple[int, str]], n: int) -> str:
 
 
 def _remedy_in(sentence: str) -> str:
-    """Return the clause that says what made it work, or nothing."""
+    """Return the clause that says what made it work, or nothing; the commas of code are no commas of the sentence."""
+    codes = _CODE.findall(sentence)
+    masked = _CODE.sub("code_", _PLACE.sub(r"\g<how> ", sentence)) if codes else _PLACE.sub(r"\g<how> ", sentence)
+    found = _remedy_in_plain(masked)
+    if not codes or "code_" not in found:
+        return found
+    before = masked[: masked.lower().find(found[:40].lower())].count("code_")
+    for code in codes[before:]:
+        found = found.replace("code_", code, 1)
+    return found
+
+
+def _remedy_in_plain(sentence: str) -> str:
     found = _DID_IT.search(sentence)
     if found is not None:
         begin = _begin(sentence, found.start(), ("; ", " but ", ": "))
@@ -273,7 +321,7 @@ def _remedy_in(sentence: str) -> str:
             continue
         if not _HEDGE.search(before) and not _DENIED.search(before) and not _NOT_IT.match(found[0][-40:]):
             group = found.groupdict()
-            return _clip(group.get("thing") or group.get("thing2") or "")
+            return _clip(_SO.split(group.get("thing") or group.get("thing2") or "", maxsplit=1)[0])
     for pattern in (_CONDITION, _REVERSED):
         found = pattern.search(sentence.rstrip(".! "))
         if found is None or not _DEED.match(found["how"]) or _HEDGE.search(sentence):

@@ -19,6 +19,9 @@ CAUSES = {
     "The hang was caused by a print of a sharded tensor under `if rank == 0`.": "print of a sharded tensor",
     "We found that the hang is triggered when a rank gets an empty batch.": "a rank gets an empty batch",
     "The problem was that I called barrier() in a thread. Fixed now.": "called barrier() in a thread",
+    "We found that the freeze comes from sampling on the first stage only.": "sampling on the first stage only",
+    "Saving hangs, because rank 0 alone calls gather_weights().": "rank 0 alone calls gather_weights()",
+    "With four tasks it uses only one GPU, because jobs.start counts them by a variable of LSF.": "counts them",
 }
 REMEDIES = {
     "If I set NCCL_IB_DISABLE=1 it works.": "NCCL_IB_DISABLE=1",
@@ -30,8 +33,15 @@ REMEDIES = {
     "Once we mounted /dev/shm with 16G, training runs.": "/dev/shm",
     "persistent_workers=True makes the leak go away.": "persistent_workers=True",
     "Everything works again after reinstalling the driver.": "reinstalling the driver",
+    "If in src/setup.py we replace `init(a, b)` by `init(a, b, c=1)` the error is gone.": "`init(a, b, c=1)`",
+    "One can avoid this by passing device_id to init_process_group, so I propose a change.": "passing device_id",
 }
 NONE = (
+    "We use NCCL because it is the fastest backend here.",
+    "It hangs because of the message above.",
+    "The import fails, because a symbol is undefined.",
+    "It runs out of memory because GPU 0 fills up more than the others.",
+    "It fails maybe because the port is taken by somebody.",
     "I suspect that the culprit was the switch.",
     "Could it be that it was caused by the new driver?",
     "Maybe the root cause is NCCL, I do not know.",
