@@ -11,7 +11,13 @@ from math import prod
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, explanation_for, printed_reason
+from dtdebug_taxonomy.explanations.model import (
+    WORKED_OUT,
+    Explanation,
+    explanation_for,
+    printed_reason,
+    reason_of_figures,
+)
 from dtdebug_taxonomy.text.lazy_re import lazy_re
 
 _N = r"\d{1,9}"
@@ -21,11 +27,29 @@ _ONE = _NAME.format("what") + _VALUE.format("a")
 _LONG = _NAME.replace("{{0,3}})", "{{0,6}})")
 _FACTORS = rf" ?[(=:]{{1,2}} ?(?P<factors>{_N}(?: ?[*x\u00d7] ?{_N}){{1,4}})\)?"
 """A product instead of a value: `batch size (2 x 3)`."""
-_OTHER = r"(?:the )?" + _NAME.format("by") + _VALUE.format("b")
+_OTHER = r"(?:the )?" + _LONG.format("by") + _VALUE.format("b")
 _NOT = (
     r"(?:is not|must be|should be|has to be|needs to be|isn't|not) (?:evenly )?"
     r"(?:divisible by|a multiple of|multiple of)"
 )
+_TERM = r"(?P<{0}>[A-Za-z_][\w./-]{{2,50}}(?: [A-Za-z_][\w-]{{1,30}}){{0,6}}?)"
+_PAIR = (
+    lazy_re(
+        rf"(?i)(?:^|[,.;:(] ?|\b(?:the|that|your|a) )[`'\"]?{_TERM.format('what')}[`'\"]?"
+        r"(?: ?\((?P<factors>[^()\d]{3,80}\*[^()\d]{3,80})\))?,? (?:must|should|has to|have to|needs? to) be"
+        r" (?:evenly )?(?:divisible by|a multiple of) (?:the |your |a )?"
+        rf"[`'\"]?{_TERM.format('by')}[`'\"]?(?=\s*(?:$|[.,;:!?)(]|and\b))"
+    ),
+    lazy_re(
+        rf"(?i)\b(?:has|have|does|do|needs?) (?:the |my |our )?{_TERM.format('what')}(?P<factors>)"
+        r" (?:have |need )?to be (?:evenly )?"
+        rf"(?:divisible by|a multiple of) (?:the |your |a )?{_TERM.format('by')}"
+        r"(?=\s*(?:$|[.,;:!?)(]|and\b))"
+    ),
+)
+"""A demand that names both sides, without their figures."""
+_ARTICLE = lazy_re(r"(?i)^(?:the|your|a) ")
+_PRONOUN = lazy_re(r"(?i)(?:it|this|that|them|\d.*)$")
 _DIVIDES = (
     lazy_re(
         rf"{_NAME.format('what')}{_FACTORS},? {_NOT} (?:the )?"
@@ -86,6 +110,28 @@ class Misfit(NamedTuple):
 def explain_misfit(context: Context) -> Iterator[Explanation]:
     """Yield the values that do not fit and what would, worked out from the first final error that has them."""
     return _explain(context, worked_out=True)
+
+
+def explain_named(context: Context) -> Iterator[Explanation]:
+    """Yield which of two named numbers has to be a multiple of the other, where a text states it without figures."""
+    text = context.incident.texts
+    for found in (m for p in _PAIR for m in p.finditer(text)):
+        what, by = _ARTICLE.sub("", found["what"]), found["by"]
+        if _PRONOUN.match(by) or _PRONOUN.match(what):
+            continue
+        factors = f": change one of {found['factors'].strip()}" if found["factors"] else ", by one of its factors"
+        yield explanation_for(
+            context.symptom,
+            f"{what[0].upper()}{what[1:]} has to be a multiple of {by}",
+            "What is shared out in equal parts has to hold a whole number of them.",
+            f"Make {what} a multiple of {by}{factors}; or choose {by} so that it divides {what}.",
+            _PROBABILITY,
+            reason_of_figures(
+                context.incident, "named-numbers-do-not-go-together", found, "The text names both numbers."
+            ),
+            pattern="fix batch size/data partition",
+        )
+        return
 
 
 def explain_excess(context: Context) -> Iterator[Explanation]:
@@ -168,7 +214,7 @@ def _division(found: re.Match[str]) -> Misfit | None:
     b = int(found["b"] or seen["b3"]) * int(seen.get("b2") or 1)
     if b < 2 or a % b == 0:
         return None
-    what, by = seen.get("what") or "", seen.get("by") or ""
+    what, by = _ARTICLE.sub("", seen.get("what") or ""), seen.get("by") or ""
     if seen.get("by2"):
         by = f"{by} x {seen['by2']} ="
     below, above = a // b * b, (a // b + 1) * b

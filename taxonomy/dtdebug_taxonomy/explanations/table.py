@@ -70,6 +70,12 @@ from dtdebug_taxonomy.explanations.reckoners import (
     world_size,
 )
 from dtdebug_taxonomy.explanations.vetoes import drop_vetoed
+from dtdebug_taxonomy.text.lazy_re import lazy_re
+
+_WORD = lazy_re(r"[a-z]{3,}")
+_ASIDE = lazy_re(r"\([^()]{0,200}\)")
+_SENTENCE = 3
+"""Least number of words by which a sentence is known again."""
 
 
 class Rule(NamedTuple):
@@ -164,6 +170,7 @@ RULES = (
     Rule("process count", process_count.explain, Standing.NAMED),
     Rule("message states a fault", message.explain_fault, Standing.NAMED),
     Rule("message refuses", message.explain_refusal, Standing.OPEN, second_to=Standing.LIKELY),
+    Rule("named numbers", figures.explain_named, Standing.GENERAL, sharpens=True),
     Rule("version conflict", version_conflict.explain, Standing.NAMED),
     Rule("None value", none_value.explain, Standing.NAMED),
     Rule(
@@ -221,7 +228,7 @@ def explain(context: Context) -> tuple[Explanation, ...]:
             found = tuple(rule.join(context, a, ranked) for a in found)
         if standing < rule.yields_to or (rule.over_words and of_words) or found[0].cause == ranked[0].cause:
             first += found
-        elif rule.sharpens and _on_same_line(found[0], ranked[0]):
+        elif rule.sharpens and _is_of_same(found[0], ranked[0]):
             ranked = (msgspec.structs.replace(ranked[0], title=found[0].title, fix=found[0].fix), *ranked[1:])
         elif standing <= rule.second_to:
             second = second or found
@@ -280,8 +287,13 @@ def _is_printed(found: Explanation) -> bool:
     return found.named and found.because[0].source in ("printed", "exception")
 
 
-def _on_same_line(one: Explanation, other: Explanation) -> bool:
-    return (one.because[0].source, one.because[0].line) == (other.because[0].source, other.because[0].line)
+def _is_of_same(one: Explanation, other: Explanation) -> bool:
+    """True if two explanations rest on one line, or on one sentence that the text has twice: in its title, say."""
+    mine, theirs = one.because[0], other.because[0]
+    if (mine.source, mine.line) == (theirs.source, theirs.line):
+        return True
+    words = {*_WORD.findall(_ASIDE.sub("", theirs.words.lower()))}
+    return len(words) >= _SENTENCE and words <= {*_WORD.findall(mine.words.lower())}
 
 
 def _cap_bands(context: Context, rows: tuple[Explanation, ...]) -> tuple[Explanation, ...]:

@@ -374,3 +374,40 @@ def test_a_limit_that_the_writer_has_set_is_named():
 
     assert titles(f"{said.format(20)} 20000 ms.")[0].startswith("20 seconds is the time limit that you set")
     assert not [t for t in titles(f"{said.format(20)} 600000 ms.") if "limit that you set" in t]
+
+
+_SHORT = "ValueError: Total available GPUs 8.0 is less than total desired GPUs 24\n"
+
+
+def test_a_shortage_by_the_number_of_nodes_is_one_node_that_is_seen():
+    found = first(_SHORT, "Three nodes with 8 GPUs each, joined by ray start.")
+
+    assert "24 GPUs are asked of Ray, and it knows 8, which is one of the 3 nodes" == found.title
+    assert "address" in found.fix
+
+
+def test_a_shortage_by_another_number_blames_no_address():
+    found = first(_SHORT, "Two nodes with 8 GPUs each, joined by ray start.")
+
+    assert "24 GPUs are asked of Ray, and it knows 8" == found.title
+    assert "address" not in found.fix
+
+
+def test_a_demand_without_figures_keeps_the_names_of_the_message():
+    said = (
+        "GRPO on 4 GPUs: has the global batch size (processes * batch) to be divisible? It says: the global batch size"
+    )
+    said += " (processes * batch) has to be divisible by the number of candidates."
+    found = diagnose(load(), Snapshot(situation=said))
+
+    assert "Global batch size has to be a multiple of number of candidates" == (*found.advice, *found.guesses)[0].title
+
+
+def test_the_figures_of_a_message_that_stands_twice_are_used():
+    message = (
+        "ValueError: The train batch size (5 x 1) must be divisible by the number of candidates for each prompt (4)"
+    )
+    output = f'Traceback (most recent call last):\n  File "/w/run.py", line 3, in <module>\n    go()\n{message}\n'
+    found = first(output, f"{message}\n\nI train on 5 GPUs.")
+
+    assert "Make train batch size a multiple of 4 (4 or 8)" in found.fix

@@ -6,13 +6,15 @@ https://docs.ray.io/en/latest/ray-core/scheduling/resources.html).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from dtdebug_taxonomy.explanations.context import Context
-from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, Reason, explanation_for
+from dtdebug_taxonomy.explanations.model import WORKED_OUT, Explanation, Reason, explanation_for, reason_of_figures
 from dtdebug_taxonomy.text.lazy_re import lazy_re
+from dtdebug_taxonomy.text.number_words import NUMBER, read_number
 from dtdebug_taxonomy.text.pattern_matcher import clip_lines, plain
 
 _NAMES = ("GPU", "CPU")
@@ -28,6 +30,13 @@ _WORKERS = lazy_re(r"(?s)num_workers ?= ?(?P<n>\d{1,4})\b[^\n]{0,80}?use_gpu ?= 
 _WAITS = lazy_re(
     r"(?i)\bpending\b|waiting for|cannot be scheduled|can ?not be scheduled|no available node|insufficient"
 )
+_SHORT = lazy_re(
+    r"(?i)\bavailable (?P<name>[CG]PU)s?:? ?\(?(?P<there>\d{1,6}(?:\.\d{1,3})?)\)? (?:is |are )?"
+    r"(?:less|fewer|lower|smaller) than"
+    r" (?:\w{2,12} ){0,3}[CG]PUs?:? ?\(?(?P<wanted>\d{1,6}(?:\.\d{1,3})?)"
+)
+"""A program's own comparison of what Ray has with what it asks for."""
+_NODES = lazy_re(rf"(?i)(?<![\w.-])(?P<n>{NUMBER}) (?:nodes|machines|hosts|servers)\b")
 _MOST = 200
 
 
@@ -41,6 +50,10 @@ class _Stock(NamedTuple):
 def explain(context: Context) -> Iterator[Explanation]:
     """Yield the resource of which more is asked for than there is, or than is free."""
     output = clip_lines(context.incident.snapshot.output)
+    short = _SHORT.search(context.incident.printed)
+    if short is not None:
+        yield _of_comparison(context, short)
+        return
     if not _WAITS.search(output):
         return
     asked, stock = _most_asked(output, context.incident.prose.text), _stock(output)
@@ -83,6 +96,35 @@ def _stock(output: str) -> dict[str, _Stock]:
         free = one if _FREE.search(line) else whole - one
         found[m["name"]] = _Stock(free, whole, output.count("\n", 0, m.start()) + 1, plain(line.strip())[:200])
     return found
+
+
+def _of_comparison(context: Context, found: re.Match[str]) -> Explanation:
+    """Return what the figures of a message say: where they differ by the number of nodes, one node is seen."""
+    there, wanted, name = float(found["there"]), float(found["wanted"]), found["name"].upper()
+    stated = {read_number(m["n"]) for m in _NODES.finditer(context.incident.prose.text)}
+    nodes = int(wanted / there) if there and wanted % there == 0 else 0
+    title = f"{wanted:g} {name}s are asked of Ray, and it knows {there:g}"
+    fix = (
+        f"Compare `ray status` with the hosts: end what holds {name}s, let missing nodes join, or ask for {there:g} at"
+        " most."
+    )
+    why = "Ray starts an actor only where all that it asks for is there."
+    if nodes > 1 and nodes in stated:
+        why = "A driver without an address starts a Ray of its own, which knows only the node that it runs on."
+        title += f", which is one of the {nodes} nodes"
+        fix = (
+            "Join the cluster that `ray start` made instead of starting one on this node:"
+            ' `ray.init(address="auto")`, or RAY_ADDRESS. `ray status` has to show all nodes before.'
+        )
+    return explanation_for(
+        context.symptom,
+        title,
+        why,
+        fix,
+        0.6,
+        reason_of_figures(context.incident, "resources-do-not-suffice", found),
+        pattern="fix device assignment",
+    )
 
 
 def _explanation(symptom: str, name: str, wanted: float, there: _Stock) -> Explanation:
