@@ -26,7 +26,7 @@ from dtdebug_taxonomy.inference.certainty import Certainty, certainty, culprits,
 from dtdebug_taxonomy.inference.collect import collect
 from dtdebug_taxonomy.inference.finding import POSSIBLE, TELLING, Finding
 from dtdebug_taxonomy.inference.known_releases import fitting_releases
-from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, next_step
+from dtdebug_taxonomy.inference.next_step import Ask, Next, Repair, fit_to_job, job_of, next_step
 from dtdebug_taxonomy.inference.ranking import Ranking, fix_patterns, rank
 from dtdebug_taxonomy.inference.scope import is_recognised, speaks_of_the_field
 from dtdebug_taxonomy.knowledge.loader import Knowledge
@@ -154,6 +154,8 @@ def diagnose(
     if only_ended:  # that a rank ended does not say why, and no answer says what it has not printed
         explanations = tuple(a for a in explanations if a.band != "unlikely")
     causes, guesses = split_guesses(knowledge, explanations, findings)
+    if incident.errors:  # a printed error that nothing explains is shown as it is, not a guess from words beside it
+        guesses = tuple(g for g in guesses if any(r.source != "said" for r in g.because))
     recognised = not (foreign or made_good) and (
         is_recognised(knowledge, incident, findings, roots)
         or _is_recognised_by_cause(incident, causes)
@@ -167,6 +169,8 @@ def diagnose(
     told, supports = ("", ()) if made_good else headline(outlook)
     if not told and sure == "unknown" and causes and is_shown_fault(snapshot, causes[0]):
         told = f"What fails is not said; the source shown has a mistake in line {causes[0].because[0].line}."
+    elif not told and causes and is_shown_fault(snapshot, causes[0]) and causes[0].symptom != symptoms[0].code:
+        told = f"The source shown has a mistake in line {causes[0].because[0].line}."  # words name another symptom
     if told and not (causes or guesses or roots) and all(r.scores for r in _telling_of(ranking)):
         sure = "unknown"  # the event is known; a likeness of words alone names no symptom
     return Diagnosis(
@@ -268,9 +272,9 @@ def _next(
     advice, question = todo
     differs = advice and is_comparison(advice[0]) and snapshot.verdict is None
     if differs and (narrow := next_after(advice[0])) is not None:
-        return narrow
+        return _fitted(narrow, findings, snapshot)
     if advice and is_discovery(advice[0]) and snapshot.verdict is None:
-        return next_after_discovery()
+        return _fitted(next_after_discovery(), findings, snapshot)
     repair = (
         Repair(
             title=advice[0].title,
@@ -288,6 +292,11 @@ def _next(
         minutes = questions.minutes_of(knowledge.observations[question.key])
         ask = Ask(ask=question.ask, why=question.why, command=question.command, minutes=minutes, saves=question.saves)
     return next_step(knowledge, snapshot, (ranking.symptoms, findings), repair, ask)
+
+
+def _fitted(step: Next, findings: tuple[Finding, ...], snapshot: Snapshot) -> Next:
+    """Return a step with the launcher and the program of the job in its command."""
+    return msgspec.structs.replace(step, command=fit_to_job(step.command, findings, job_of(snapshot)))
 
 
 def _question(

@@ -38,6 +38,8 @@ _MENDING = 15.0
 _PROGRAM, _WRITTEN = "train.py", 200
 """Name of the user's program in measures; maximum characters of a job's command that are written out."""
 
+_POST = 20_000
+"""Maximum characters of an output in which the command of the job is looked for."""
 _OUTERMOST = lazy_re(r'File "([^"\n]{1,300}\.py)", line \d{1,7}, in <module>')
 
 
@@ -109,7 +111,8 @@ def next_step(
     if is_stop(snapshot.verdict):
         return _LOOK
     symptoms, findings = known
-    started = snapshot.command or _told(snapshot) or _printed_program(snapshot.output)
+    started = job_of(snapshot)
+    native = is_native(started)
     otherwise = _SEARCH
     rows: list[tuple[float, Next]] = []
     if repair is not None:
@@ -117,6 +120,8 @@ def next_step(
         rows.append((otherwise, Next(kind="fix", text=repair.fix, minutes=repair.minutes, why=repair.title)))
     named = repair is not None and repair.named
     for m in knowledge.measures:
+        if native and m.command.startswith("dtdebug ") and "doctor" not in m.command:
+            continue
         if (m.alive or not named) and (told := _tells(m, snapshot, symptoms, findings)) >= _WORTH:
             expected = m.minutes + told * _MENDING + (1 - told) * otherwise
             command = _with_answers(m, findings, started)
@@ -131,6 +136,8 @@ def next_step(
 def _told(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the one command with which the user says that the job is started; empty if none or several are told."""
     found = {command for _, command in commands(snapshot.situation) if "\n" not in command}
+    if not found and len(snapshot.output) <= _POST:  # a post: its command may stand among what was printed
+        found = {command for _, command in commands(snapshot.output) if "\n" not in command}
     with suppress(ValueError):  # a quotation mark that is not closed
         return tuple(shlex.split(found.pop())) if len(found) == 1 else ()
     return ()
@@ -147,13 +154,60 @@ def _with_answers(m: Measure, findings: Sequence[Finding], started: Sequence[str
     known = {f.evidence: f.values[0] for f in findings if f.evidence in m.takes and len(f.values) == 1}
     words = [f"--answer {key}={known[key]}" for key in m.takes if key in known]
     head, dashes, job = m.command.partition(" -- ")
+    return fit_to_job(f"{' '.join((head, *words))}{dashes}{job}", findings, started)
+
+
+def fit_to_job(command: str, findings: Sequence[Finding], started: Sequence[str]) -> str:
+    """Return a command of ours with the launcher and the program of the user's job, as far as they are known."""
     program = next((word for word in started if word.endswith(".py") and not word.startswith("-")), "")
     whole = shlex.join(started)
-    if program and len(whole) <= _WRITTEN:
-        head = head.replace(_PROGRAM, shlex.quote(program))
-        if job.endswith(f" ... {_PROGRAM}"):
-            job = whole if len(started) > 1 else job.replace(_PROGRAM, shlex.quote(program))
-    return f"{' '.join((head, *words))}{dashes}{job}"
+    job = _JOB
+    if len(started) > 1 and len(whole) <= _WRITTEN and (program or is_native(started)):
+        job = whole
+    elif is_native(started):
+        job = f"{started[0]} ... {next((word for word in started[1:] if word.startswith(('/', './'))), '...')}"
+    elif not (started and started[0] in _OWN):
+        values = next((f.values for f in findings if f.evidence == "launcher" and len(f.values) == 1), ("",))
+        job = _JOBS.get(values[0], _JOB)
+    if program and job is not whole:
+        job = job.replace(_PROGRAM, shlex.quote(program))
+    if program and _JOB not in command:
+        return command.replace(_PROGRAM, shlex.quote(program))
+    exported = _EXPORTED.match(command)
+    if exported is not None and (mpi := _MPI.match(job)) is not None:  # the variables have to reach other hosts
+        options = " ".join(f"-x {each}" for each in exported["variables"].split())
+        rest = command[exported.end() :].replace(_JOB, job[mpi.end() :], 1)
+        return f"{mpi['name']} {options}{rest}"
+    return command.replace(_JOB, job)
+
+
+def is_native(started: Sequence[str]) -> bool:
+    """True for a command that starts a program which is not Python: nothing of ours can be in its processes."""
+    names = [word.rpartition("/")[2] for word in started]
+    scripts = any(name.endswith((".py", ".sh")) or name in {"bash", "sh", "-m"} for name in names)
+    python = any(name.startswith("python") for name in names)
+    return bool(names) and names[0] in {"mpirun", "mpiexec", "srun"} and not (scripts or python)
+
+
+def job_of(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the command that started the job, or the name of its program alone; empty if neither is known."""
+    return snapshot.command or _told(snapshot) or _printed_program(snapshot.output)
+
+
+_JOB = f"torchrun ... {_PROGRAM}"
+_JOBS = {
+    "mpirun": f"mpirun ... python {_PROGRAM}",
+    "horovodrun": f"horovodrun ... python {_PROGRAM}",
+    "deepspeed": f"deepspeed ... {_PROGRAM}",
+    "slurm": f"srun ... python {_PROGRAM}",
+    "spawn": f"python {_PROGRAM}",
+    "ray": f"python {_PROGRAM}",
+    "plain_python": f"python {_PROGRAM}",
+}
+"""Launcher, as an observation has it -> how such a job is written."""
+_OWN = frozenset({"torchrun", "accelerate", "deepspeed", "horovodrun", "mpirun", "mpiexec", "srun"})
+_EXPORTED = lazy_re(rf"(?P<variables>(?:[A-Z_]{{3,40}}=\S{{1,40}} )+)(?={_JOB})")
+_MPI = lazy_re(r"(?P<name>mpirun|mpiexec)(?= )")
 
 
 def _tells(m: Measure, snapshot: Snapshot, symptoms: Mapping[str, float], findings: Sequence[Finding]) -> float:

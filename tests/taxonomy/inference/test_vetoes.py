@@ -5,7 +5,7 @@ import pytest
 
 from dtdebug_taxonomy.diagnosis.diagnose import diagnose
 from dtdebug_taxonomy.inference.finding import Finding
-from dtdebug_taxonomy.inference.next_step import _tells, next_step
+from dtdebug_taxonomy.inference.next_step import _tells, fit_to_job, next_step
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.answer import build_answer
@@ -159,3 +159,33 @@ def test_how_a_failure_shows_makes_no_printed_cause_certain():
     found = diagnose(load(), snapshot)
     assert any(r.source == "measured" for r in found.advice[0].because)
     assert build_answer(found, snapshot).sure == "likely"
+
+
+@pytest.mark.parametrize(
+    ("started", "launcher", "told"),
+    [
+        ((), "", "dtdebug run -- torchrun ... train.py"),
+        ((), "slurm", "dtdebug run -- srun ... python train.py"),
+        (("mpirun", "-np", "4", "python", "fit.py"), "mpirun", "dtdebug run -- mpirun -np 4 python fit.py"),
+        (("fit.py",), "ray", "dtdebug run -- python fit.py"),
+    ],
+)
+def test_a_step_is_written_for_the_launcher_of_the_job(started, launcher, told):
+    known = [Finding(evidence="launcher", values=(launcher,), source="said")] if launcher else []
+
+    assert told == fit_to_job("dtdebug run -- torchrun ... train.py", known, started)
+
+
+def test_variables_of_a_step_reach_the_hosts_of_mpirun():
+    known = [Finding(evidence="launcher", values=("mpirun",), source="said")]
+    told = fit_to_job("NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=NET torchrun ... train.py 2>&1 | grep NET", known, ())
+
+    assert "mpirun -x NCCL_DEBUG=INFO -x NCCL_DEBUG_SUBSYS=NET ... python train.py 2>&1 | grep NET" == told
+
+
+def test_a_program_that_is_not_python_is_not_run_under_dtdebug():
+    said = "It hangs at the set-up on two hosts:\nmpirun -np 2 -H a,b /opt/nccl/all_reduce_perf -b 8 -g 8\n"
+    step = diagnose(load(), Snapshot(situation=said)).next
+
+    assert step is not None
+    assert not step.command.startswith("dtdebug run")
