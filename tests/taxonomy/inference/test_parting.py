@@ -15,7 +15,7 @@ from dtdebug_taxonomy.inference.parting import find_parting
 from dtdebug_taxonomy.knowledge.loader import load
 from dtdebug_taxonomy.model.account import Branch, NamedValue, Parting, Place, Side
 from dtdebug_taxonomy.model.claims import Claim, Record
-from dtdebug_taxonomy.model.ranks import CallSite, Frame, RankState, Verdict
+from dtdebug_taxonomy.model.ranks import CallSite, CollectiveRef, Frame, RankState, Verdict
 from dtdebug_taxonomy.model.snapshot import Snapshot
 from dtdebug_taxonomy.presentation.answer import build_answer
 from dtdebug_taxonomy.presentation.answer_text import to_short_text
@@ -509,3 +509,83 @@ def test_a_rank_that_ended_without_the_call_did_not_pass_the_test_for_the_rank(p
     assert named is (found is not None)
     if found is not None:
         assert "Only rank 0 passes" in answer(found, verdict, states).headline
+
+
+ROLES = """\
+class Role:
+    def __init__(self, ranks):
+        self.ranks = ranks
+    @property
+    def active(self):
+        return rank in self.ranks
+def main(role):
+    if role.active:
+        wait()
+    wait()
+main(Role([0, 2]))
+"""
+
+
+def test_ranks_that_part_by_their_role_are_not_told_to_agree(program):
+    """What the others would run then is no part of their work."""
+    ranks = program(ROLES)
+    one, other = ranks.state(1), ranks.state(0)
+    found, verdict = parted(ranks, one, other)
+    said = answer(found, verdict, (one, other))
+    assert "role.active" in said.headline
+    assert said.fix is not None
+    assert not said.fix.diff
+
+
+def test_the_test_for_the_main_module_parts_nobody(program):
+    ranks = program("""\
+def main():
+    wait()
+if __name__ == "train":
+    main()
+""")
+    assert ranks.line("if __name__") not in [each.place.line for each in ranks.state(0).branches]
+
+
+@pytest.mark.parametrize(("ways", "is_named"), [("", True), ("    if rows[0] > 7:\n        return\n", False)])
+def test_of_a_rank_that_ended_well_the_only_return_of_the_main_function_is_told(program, ways, is_named):
+    ranks = program(f"def main(rows):\n    if not rows:\n        return\n{ways}    wait()\nmain(rows)\n")
+    stays = ranks.state(0, rows=[1])
+    site = CallSite(rank=0, file=str(ranks.file), line=stays.stack[-1].line, function="main")
+    verdict = Verdict(kind="left", culprits=(1,), waiting=(0,), sites=(site,), confidence=0.95,
+                      summary="Rank 1 finished without calling all_reduce #1.")  # fmt: skip
+    found = find_parting((stays,), verdict)
+    assert (found is not None) is is_named
+    if found is not None:
+        said = answer(found, verdict, (stays,))
+        at = ranks.line("if not rows")
+        assert said.headline.startswith(f"Rank 1 left, and only `not rows` (train.py:{at}) leads there")
+
+
+@pytest.mark.parametrize("op", ["send", "recv"])
+def test_two_ranks_that_wait_for_each_other_in_one_call_are_told(program, op):
+    ranks = program("""\
+def main(column):
+    first = column % 2 == 0
+    if first:
+        wait()
+    wait()
+main(column)
+""")
+    one, two, other = (ranks.state(rank, column=column) for rank, column in ((0, 0), (2, 0), (1, 1)))
+    at = {"file": str(ranks.file), "line": one.stack[-1].line, "function": "main"}
+    claims = tuple(
+        Claim(what="waits", record=Record(source="stack", rank=rank), ranks=(rank,), of=(peer,), op=op, **at)
+        for rank, peer in ((0, 2), (2, 0))
+    )
+    verdict = Verdict(
+        kind="skipped", culprits=(0, 2), waiting=(1,), confidence=0.8, claims=claims, summary="Ranks 0,2 wait.",
+        collective=CollectiveRef(op=op, seq=None), sites=tuple(CallSite(rank=s.rank, file=s.stack[-1].file,
+        line=s.stack[-1].line, function="main") for s in (one, two, other)),
+    )  # fmt: skip
+    found = find_parting((one, two, other), verdict)
+    said = answer(found, verdict, (one, two, other))
+    line = ranks.line("first = column")
+    assert said.headline.startswith(f"Ranks 0 and 2 both wait in {op} for the other: `first` is True on both")
+    assert said.fix is not None
+    assert (said.fix.line, said.fix.diff) == (line, "")
