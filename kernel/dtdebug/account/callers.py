@@ -42,9 +42,17 @@ def call_into(scope: Scope, sources: Sources) -> Called | None:
     defined = program.code.class_of(node) if node.name == "__init__" else None
     if defined is not None:
         return creation_of(defined, program, scope, sources)
-    own = [(call, program) for call in program.code.callers.get(node, [])]
-    found = own or ([*_calls_elsewhere(node.name, program, sources)] if program.code.class_of(node) is None else [])
-    return _only(found, scope, sources)
+    return _only(calls_of(node, program, sources), scope, sources)
+
+
+def calls_of(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, program: Program, sources: Sources
+) -> list[tuple[ast.Call, Program]]:
+    """Return the calls of a function, each with its file: those of its own file, else those of others."""
+    own = [(call, program) for call in program.code.callers.get(function, [])]
+    if own or program.code.class_of(function) is not None:
+        return own
+    return [*_calls_elsewhere(function.name, program, sources)]
 
 
 def creation_of(defined: ast.ClassDef, program: Program, inside: Scope, sources: Sources) -> Called | None:

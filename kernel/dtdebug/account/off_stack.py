@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from dtdebug.account.callers import scope_of_call
+from dtdebug.account.callers import call_into, calls_of, scope_of_call
 from dtdebug.account.files import own_programs
 from dtdebug.account.first_writes import missing_writes
 from dtdebug.account.objects import MISSING
@@ -50,7 +50,7 @@ class OffStack(NamedTuple):
 def lines_off_stack(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:
     """Yield the lines that a message points at, the most telling first; `scope`: the user's innermost frame."""
     if any(each in message for each in _NO_GROUP):
-        yield from _set_up(scope)
+        yield from _set_up(scope, sources)
     elif _MISSING.search(message):
         yield from _writer_on_one_rank(scope, message, sources)
     elif any(each in message for each in _SECOND_BACKWARD):
@@ -128,7 +128,7 @@ def _named_by(node: ast.Constant, program: Program) -> str:
     return ""
 
 
-def _set_up(scope: Scope) -> Iterator[OffStack]:
+def _set_up(scope: Scope, sources: Sources) -> Iterator[OffStack]:
     """Yield the test under which the process group is set up, or the function that does it and is never called."""
     programs = dict.fromkeys(s.program for s in (scope, *scope.callers) if s.user and s.program is not None)
     if (ended := next(filter(None, map(_end_of_group, (scope, *scope.callers))), None)) is not None:
@@ -142,7 +142,7 @@ def _set_up(scope: Scope) -> Iterator[OffStack]:
             inner: ast.AST = call
             for up in program.code.ancestors(call):
                 if isinstance(up, ast.If) and inner is not up.test:
-                    home = _enter(dataclasses.replace(home, line=up.lineno, call=None), program, scope)
+                    home = _enter(dataclasses.replace(home, line=up.lineno, call=None), sources)
                     yield OffStack("tested", ast.unparse(up.test), up.test, home, up.test)
                     return
                 if isinstance(up, FUNCTIONS):
@@ -183,11 +183,11 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
 
 
-def _is_never_entered(around: ast.AST, program: Program, scope: Scope) -> bool:
-    """True for a function that no line of its file calls and no frame is in."""
+def _is_never_entered(around: ast.AST, program: Program, scope: Scope, sources: Sources) -> bool:
+    """True for a function that no line of the program calls and no frame is in."""
     if not isinstance(around, FUNCTIONS) or program.code.class_of(around) is not None:
         return False
-    return not program.code.callers.get(around) and all(s.node is not around for s in (scope, *scope.callers))
+    return not calls_of(around, program, sources) and all(s.node is not around for s in (scope, *scope.callers))
 
 
 def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:
@@ -200,12 +200,14 @@ def _freezing(scope: Scope, sources: Sources) -> Iterator[OffStack]:
         rows += [(a, a.value) for a in code.nodes(ast.Assign) if getattr(a.targets[0], "attr", "") == _FLAG]
         for node, asked in rows:
             around = code.scope(node)
-            if _is_never_entered(around, program, scope):
+            if _is_never_entered(around, program, scope, sources):
                 continue
             home = next((s for s in (scope, *scope.callers) if s.node is around), None)
             home = home or Scope(program.file, 0, getattr(around, "name", ""), program=program, node=around)
-            home = _enter(dataclasses.replace(home, line=getattr(node, "lineno", 0)), program, scope)
-            yield OffStack("assigned", _FLAG, code.statement(node), home, asked)
+            home = _enter(dataclasses.replace(home, line=getattr(node, "lineno", 0)), sources)
+            tests = [up.test for up in code.ancestors(node) if isinstance(up, ast.If) and code.scope(up) is around]
+            decides = tests[0] if isinstance(asked, ast.Constant) and tests else asked
+            yield OffStack("assigned", _FLAG, code.statement(node), home, decides)
 
 
 def _setter_never_called(scope: Scope, sources: Sources) -> Iterator[OffStack]:
@@ -244,12 +246,9 @@ def _is_mentioned(name: str, scope: Scope, sources: Sources) -> bool:
     )
 
 
-def _enter(home: Scope, program: Program, inside: Scope) -> Scope:
+def _enter(home: Scope, sources: Sources) -> Scope:
     """Return a function that has returned with its only call, so that its parameters lead to what they were given."""
-    calls = program.code.callers.get(home.node, []) if isinstance(home.node, FUNCTIONS) else []
-    if len(calls) != 1:
-        return home
-    return dataclasses.replace(home, bound=(calls[0], scope_of_call(calls[0], program, inside)))
+    return home if home.live else dataclasses.replace(home, bound=call_into(home, sources))
 
 
 def _writer_on_one_rank(scope: Scope, message: str, sources: Sources) -> Iterator[OffStack]:

@@ -131,7 +131,7 @@ class WayBack(DecidedLinks):
             return
         value = scope.value(node)
         if isinstance(node, ast.Call):
-            if self._is_new(text, node):
+            if self._is_new(text, node, position):
                 self._call(node, scope, parent, value, position)
             return
         if value is not MISSING and not scopes.is_plain_value(value):
@@ -324,6 +324,8 @@ class WayBack(DecidedLinks):
                 at = self._add(link, parent, plain=True, scalar=True, sure=DECIDED if environment else LAUNCH)
                 self._own += [at] * (own and at >= 0)
             return
+        if position is not None and parent >= 0:  # the part has the value of the name that it was given
+            shown = NamedValue(shown.name, self.links[parent].value.text)
         self._return_links(entered, shown, value, parent, position)
 
     def _return_links(

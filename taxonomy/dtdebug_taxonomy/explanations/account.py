@@ -283,6 +283,8 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
     own = refusal.place is None or not is_library(refusal.place.file)
     if own and not (refusal.tests and account.exception.startswith("AssertionError")):
         return None  # the message of the program's own raise says more than the test over it
+    if test is not None and not own and not any(_is_users(v, account, refusal) for v in test[2]):
+        return None  # what the library keeps for itself explains nothing to its user
     who = where(account.place) if own and account.place else f"`{short_name(refusal.api)}`" if refusal.api else ""
     link = account.links[account.root] if 0 <= account.root < len(account.links) else None
     if test is not None and who:
@@ -308,14 +310,12 @@ def _of_guard(context: Context, account: Account, refusal: Refusal, accounts: Se
     place = link.place if link is not None else account.place
     where_to = where(place) if place is not None else "the line that raised"
     fix = f"Look at {where_to}: the call does not take what is made there."
-    if test is not None and not test[1]:
-        fix = f"Edit {where_to}, so that `{test[0]}` holds."
-    elif test is not None:
-        fix = f"Edit {where_to}, so that `{test[0]}` does not hold."
+    if test is not None:
+        fix = f"Edit {where_to}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}."
     edit = account_edits.of_test(account, test[0], test[1]) if test is not None else None
-    if edit is not None:
+    if edit is not None and test is not None:
         place = edit.place
-        fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}." if test else fix
+        fix = f"Edit {where(place)}, so that `{test[0]}` {'does not hold' if test[1] else 'holds'}."
     if divided is not None and link is divided:
         fix = f"Edit {where_to}: the division gives 0, so divide a larger number, or by a smaller one."
     if link is not None and link.how == "caught":
@@ -351,6 +351,14 @@ def _is_telling(text: str) -> bool:
 
 def _list_values(values: Sequence[NamedValue]) -> str:
     return ", ".join(f"`{v.name}` is {v.text}" for v in values)
+
+
+def _is_users(operand: NamedValue, account: Account, refusal: Refusal) -> bool:
+    """True if an operand of a library's test is an argument of the call, or has a value that the program gave."""
+    given = (*refusal.arguments, *(link.value for link in account.links))
+    names = {value.name for value in refusal.arguments} | {"self"}
+    short = operand.text.isdigit() and len(operand.text) == 1
+    return bool(names_in_words(operand.name) & names) or (not short and operand.text in {v.text for v in given})
 
 
 def _guard_ranks(account: Account, values: Sequence[NamedValue], accounts: Sequence[Account]) -> str:

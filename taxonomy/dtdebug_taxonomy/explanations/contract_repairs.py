@@ -78,9 +78,18 @@ def _write(repair: Repair, account: Account, call: UserCall, place: Place) -> Ed
     if not repair.write:
         return left_out(repair.at, place) if given is not None else None
     if given is not None:
+        if "get_world_size" in repair.write and isinstance(_expression(given[0]), ast.Attribute):
+            return None  # what an object of the program counts as its ranks are not all of the job
         return replace_expression(place, given[1], text)
     rows = [n for n in _calls(place) if ast.unparse(n.func).rpartition(".")[2] == call.name]
     return add_argument(repair.at, text, rows[0], place) if len(rows) == 1 else None
+
+
+def _expression(words: str) -> ast.expr | None:
+    match parse_line(words):
+        case ast.Module(body=[ast.Expr(value=value)]):
+            return value
+    return None
 
 
 def _is_named(call: UserCall, parameter: str) -> bool:
