@@ -41,8 +41,10 @@ def explain(context: Context) -> Iterator[Explanation]:
         return  # what was caught was printed, and says more
     verdict = snapshot.verdict
     if verdict is not None and verdict.collective and verdict.collective.op in _BETWEEN_TWO:
-        yield from _between_two(context, parting, verdict)
-        return  # one rank is to send where another receives
+        mutual = [*_between_two(context, parting, verdict)]
+        yield from mutual
+        if mutual or is_by_rank(parting):
+            return  # one rank is to send where another receives
     if parting.branch.leaves == "raise" and _has_exception_of(verdict, parting.sides[0].ranks):
         return  # the exception is what happened, and the test is its reason
     if is_by_rank(parting) and _in_other_groups(verdict):
