@@ -180,8 +180,8 @@ def _dask(address: str, task: Work, batches: Batches) -> Done:
             try:
                 done: bytes = future.result(timeout=_LOOK)
             except (distributed.TimeoutError, TimeoutError):
-                if future.status != "pending":  # the task's own
-                    raise
+                if future.status == "error":  # the task's own; one that has just finished is asked for again
+                    raise future.exception(timeout=_LOOK) from None
                 return None
             return done
 
